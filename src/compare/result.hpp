@@ -1,0 +1,85 @@
+// What was found out about one boundary, and about a whole run: the nouns of parity-report/1. Filled by measuring and judging, read by the report sinks.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compare/stats.hpp"
+
+namespace parity {
+
+enum class Verdict { pass, fail, inconclusive, missing, shape, untrusted };
+enum class Gate { none, structure, logic, dtype_path, propagation };
+
+std::string verdict_name(Verdict verdict);
+std::string gate_name(Gate gate);  // "" for none
+
+/// fp64, teacher-forced: is the port's logic right?
+struct Logic {
+  std::optional<double> rel_l2, limit;
+  std::optional<Verdict> verdict;  // absent: not measured
+};
+
+/// Where a limit came from, printed with it.
+struct Limit {
+  std::string statistic;   // "bitwise_equal_share", "rel_l2", …
+  double value = 0;        // the limit
+  bool at_least = false;   // true: the statistic must be >= value, else <= value
+  std::string origin;      // "table: elementwise ops are bitwise equal", "null: replay on this CPU, 3 runs, max 2.1e-3"
+};
+
+struct OpResult {
+  int64_t index = 0;           // in the reference's execution order
+  std::string reference;       // short name of the reference dump ("" when there is only one)
+  std::string path, candidate_path;
+  int call = 0;
+  std::string kind;            // op kind in the field's words: "linear", "layer_norm", "attention", "rope", "modulation", …
+  std::string dtype;           // "bf16", "fp32", "fp64": the run this row belongs to
+  std::vector<int64_t> shape;
+  Verdict verdict = Verdict::missing;  // until something proves otherwise
+  Gate gate = Gate::none;      // the first gate that failed
+  std::string diagnosis;
+  Logic logic;
+  std::optional<Stats> forced, free;
+  std::optional<OracleStats> oracle;   // R and rho of the forced comparison
+  std::vector<Limit> limits;           // those that were applied to `forced`; a row without one is never pass
+  std::optional<double> amplification; // output's over inputs' relative perturbation, measured
+  std::optional<double> predicted_free;// rel_l2 that propagation predicts from the inputs' free error and the local error
+  std::optional<double> blame;
+  std::string rerun;           // command line that computes this row again
+};
+
+struct Coverage {
+  int64_t paired = 0, covered = 0, uncovered = 0;  // ops of the reference: compared; inside a later compared one; neither
+  std::vector<std::string> uncovered_paths, unmatched_candidates, opaque;
+};
+
+struct Side {  // reference or candidate
+  std::string path, sha256, model, producer;
+  nlohmann::json details = nlohmann::json::object();
+};
+
+struct Report {
+  std::string command, date;
+  double seconds = 0;
+  nlohmann::json machine;
+  Side reference, candidate;
+  std::vector<OpResult> ops;
+  std::map<std::string, Coverage> coverage;  // by reference name
+  std::vector<std::string> warnings;
+};
+
+/// Counts of every verdict, all keys present.
+std::map<std::string, int64_t> count_verdicts(const Report& report);
+/// fail if any fail or shape; else inconclusive if any of the rest; else pass. A report without ops is inconclusive.
+Verdict overall(const Report& report);
+/// 0 pass, 1 fail, 3 inconclusive (design: exit status).
+int exit_status(const Report& report);
+/// The first op in the reference's execution order whose own gate (structure, logic, dtype_path) fails; null when there is none.
+/// Rows that fail only by propagation never count.
+const OpResult* first_divergence(const Report& report);
+
+}  // namespace parity

@@ -1,0 +1,84 @@
+// The recorded program in memory: ops, module calls, leaves, boundaries. No tensor data here.
+#pragma once
+#include <ATen/ATen.h>
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dump/dump.hpp"
+
+namespace parity {
+
+/// A value at one moment of the recorded run.
+struct Value {
+  int64_t id = -1;
+  at::ScalarType dtype = at::kFloat;
+  std::vector<int64_t> shape;
+  std::string key;   // where its tensor is stored in the dump; empty: not stored
+  std::string name;  // in module inputs and outputs: its name in the signature or result
+};
+
+/// One ATen op as recorded.
+struct Op {
+  std::string name;                        // "aten::add.Tensor"
+  std::string kind;                        // "add"
+  std::string path;                        // "blocks.0/add.1"
+  int call = 0;                            // how often this path was computed before (the module's call index)
+  int module_call = -1;                    // index into Program::calls of the innermost running call; -1: outside
+  nlohmann::json args, kwargs;             // encoded as in FORMAT.md
+  std::vector<std::optional<Value>> outputs;
+  std::string opaque;                      // non-empty: the reason why replay takes the stored outputs
+  bool view = false;                       // outputs alias inputs
+};
+
+/// One call of one module.
+struct ModuleCall {
+  std::string path;  // "blocks.0.attn1"
+  int call = 0;      // how often this path was called before
+  int parent = -1;   // index into Program::calls
+  std::string type;  // class name
+  std::vector<Value> inputs, outputs;
+  nlohmann::json literals;       // non-tensor arguments by name
+  int begin = 0, end = 0;        // ops [begin, end) ran inside, children included
+};
+
+/// A tensor that no recorded op made.
+struct Leaf {
+  Value value;
+  std::vector<std::string> names;  // "weights/…", "inputs/…"
+  int position = 0;                // first used by the op or call at this position
+};
+
+/// A place where the reference's value has a name and can be compared or replaced.
+struct Boundary {
+  std::string path;  // FORMAT.md, "Paths": "blocks.0.norm1", "blocks.0/add.1", "" for the root's result
+  int call = 0;
+  std::string kind;  // ATen name of the op, or the module's class name
+  int position = 0;  // after this many ops of Program::ops have run
+  Value value;
+  bool comparable = true;  // false: uninitialised memory, or not floating or integer data
+};
+
+struct Program {
+  std::vector<Op> ops;
+  std::vector<ModuleCall> calls;
+  std::vector<Leaf> leaves;
+  std::vector<Boundary> boundaries;  // in execution order; op outputs (views left out), module outputs, named points
+
+  /// Index of the boundary, or nullopt.
+  std::optional<size_t> find(std::string_view path, int call = 0) const;
+
+  /// For each boundary the indices of those boundaries of `marked` (same length as `boundaries`) that it is directly computed from,
+  /// that is, along dataflow without another marked one between; views and in-place writes count as dataflow.
+  std::vector<std::vector<size_t>> marked_ancestors(const std::vector<bool>& marked) const;
+
+  /// For each boundary: is it marked, or is some marked boundary computed from it (FORMAT: "covered")?
+  std::vector<bool> covered_by(const std::vector<bool>& marked) const;
+};
+
+/// Builds the program from a dump's events. Throws Error naming the event when one is malformed, refers to an unknown value, or the ids are cyclic.
+Program load_program(const Dump& dump);
+
+}  // namespace parity
