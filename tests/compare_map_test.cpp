@@ -1,0 +1,69 @@
+#include <doctest/doctest.h>
+
+#include "compare/name_map.hpp"
+#include "core/error.hpp"
+
+using namespace parity;
+
+TEST_CASE("map: captures carry over, later lines win, comments are dropped") {
+  const auto map = NameMap::parse(
+      "# Wan\n"
+      "blocks.{i}.attn1.to_{x} = blocks.{i}.self_attn.{x}   # projections\n"
+      "*.norm1 = *.first_norm\n"
+      "blocks.{i}.attn1.to_q = blocks.{i}.self_attn.query\n"
+      "\"\" = result\n",
+      "m.map");
+  CHECK(map.find("blocks.12.attn1.to_k")->candidate == "blocks.12.self_attn.k");
+  CHECK(map.find("blocks.3.attn1.to_q")->candidate == "blocks.3.self_attn.query");
+  CHECK(map.find("blocks.3.norm1")->candidate == "blocks.3.first_norm");
+  CHECK(map.find("")->candidate == "result");
+  CHECK_FALSE(map.find("blocks.3.attn1.to_k.x"));
+  CHECK_FALSE(map.find("xblocks.3.attn1.to_k"));
+  CHECK_FALSE(map.find("blocks.3+attn1+to_k"));  // a dot is a dot
+}
+
+TEST_CASE("map: a repeated name must match the same text") {
+  const auto map = NameMap::parse("h.{i}.x.{i} = y.{i}", "m.map");
+  CHECK(map.find("h.1.x.1")->candidate == "y.1");
+  CHECK_FALSE(map.find("h.1.x.2"));
+}
+
+TEST_CASE("map: perm and split bring a candidate into the reference's layout, perm also back") {
+  const auto map = NameMap::parse("q = qkv split(-1,0,3) perm(1,0)\nx = y perm(0,2,1)", "m.map");
+  const auto fused = at::arange(18).reshape({2, 9});
+  CHECK(at::equal(map.find("q")->layout.to_reference(fused), fused.narrow(1, 0, 3).t()));
+  const auto candidate = at::arange(24).reshape({2, 3, 4});
+  const auto layout = map.find("x")->layout;
+  CHECK(at::equal(layout.to_reference(candidate), candidate.permute({0, 2, 1})));
+  CHECK(at::equal(layout.to_candidate(layout.to_reference(candidate)), candidate));
+  CHECK_THROWS_AS(map.find("q")->layout.to_candidate(fused), Error);
+  CHECK_THROWS_AS(layout.to_reference(fused), Error);
+}
+
+TEST_CASE("map: what cannot be meant is an error that names the line") {
+  const auto message = [](const char* text) {
+    try {
+      NameMap::parse(text, "m.map");
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  CHECK(message("\n\nfoo bar").starts_with("m.map:3: expected"));
+  CHECK(message("a = b perm(0,0)").find("not a permutation") != std::string::npos);
+  CHECK(message("a = b split(0,3,3)").find("split(0,3,3)") != std::string::npos);
+  CHECK(message("a{i = b").find("without") != std::string::npos);
+  CHECK_THROWS_AS(NameMap::parse("a = b.{i}", "m.map").find("a"), Error);
+}
+
+TEST_CASE("map: a rule that matches nothing is an error") {
+  const auto map = NameMap::parse("a.* = b.*\nc = d", "m.map");
+  CHECK_NOTHROW(map.require_all_used({"a.1", "c"}));
+  CHECK_THROWS_WITH(map.require_all_used({"a.1"}), "m.map:2: the rule 'c = d' matches nothing in the reference");
+}
+
+TEST_CASE("map: layer patterns") {
+  CHECK(matches_layer("blocks.0.norm1", "all"));
+  CHECK(matches_layer("blocks.0.norm1", "head*,blocks.0.*"));
+  CHECK_FALSE(matches_layer("blocks.1.norm1", "head*,blocks.0.*"));
+}
