@@ -95,7 +95,8 @@ def test_fp32_equals_diffusers(path, model_type):
 @pytest.mark.parametrize("fps", [False, True])
 def test_fp32_diffusion_forcing_equals_diffusers(frames_per_block, fps):
     m = model("sky_noac", num_frame_per_block=frames_per_block, inject_sample_info=fps, text_len=20)
-    d = inputs(m.config, batch=2, frames=4, per_frame=True)
+    # diffusers cannot add the rate to per-frame time steps of more than one sample
+    d = inputs(m.config, batch=1 if fps else 2, frames=4, per_frame=True)
     assert rel(run(m, d), run_diffusers(diffusers_twin(m), d)) < 1e-5
 
 
@@ -135,13 +136,12 @@ def test_every_input_reaches_the_output(name):
     m = model("sky_ac", model_type="i2v", inject_sample_info=True, text_len=20, image_tokens=9)
     d = inputs(m.config)
     before = run(m, d)
-    d[name] = 1 - d[name] if name == "fps" else d[name] + 1
+    d[name] = 1 - d[name] if name == "fps" else d[name] - 100 if name == "t" else d[name].roll(1, -1)
     assert rel(run(m, d), before) > 1e-3
 
 
 def test_every_weight_reaches_the_output():
     m = model("sky_ac", model_type="i2v", inject_sample_info=True, text_len=20, image_tokens=9)
-    # one weight of a key's bias shifts all scores of a query alike, but the norm behind it makes it visible
     m(**inputs(m.config)).square().sum().backward()
     silent = [n for n, p in m.named_parameters() if p.grad is None or not p.grad.abs().max() > 1e-6]
     assert silent == []
