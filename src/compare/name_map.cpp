@@ -1,6 +1,6 @@
 #include "compare/name_map.hpp"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <fnmatch.h>
 
 #include <algorithm>
