@@ -38,6 +38,7 @@ struct OpResult {
   int call = 0;
   std::string kind;            // op kind in the field's words: "linear", "layer_norm", "attention", "rope", "modulation", …
   std::string dtype;           // "bf16", "fp32", "fp64": the run this row belongs to
+  std::string tensor_dtype;    // of the reference's tensor in that run: "fp32" inside a bf16 run, say
   std::vector<int64_t> shape;
   Verdict verdict = Verdict::missing;  // until something proves otherwise
   Gate gate = Gate::none;      // the first gate that failed
@@ -54,7 +55,8 @@ struct OpResult {
 
 struct Coverage {
   int64_t paired = 0, covered = 0, uncovered = 0;  // ops of the reference: compared; inside a later compared one; neither
-  std::vector<std::string> uncovered_paths, unmatched_candidates, opaque;
+  int64_t unused = 0;                                        // no output of the model is computed from them: nothing to get wrong
+  std::vector<std::string> uncovered_paths, unused_paths, unmatched_candidates, opaque;
 };
 
 struct Side {  // reference or candidate

@@ -1,0 +1,289 @@
+#include "compare/main_job.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "compare/judge.hpp"
+#include "compare/name_map.hpp"
+#include "compare/probes.hpp"
+#include "compare/reference_values.hpp"
+#include "core/error.hpp"
+
+namespace parity {
+namespace {
+
+constexpr double kPerturbation = 0x1p-16;  // relative; far above fp64's roundings, far below the ops' curvature
+
+struct Pair {
+  size_t boundary = 0;
+  PointKey candidate;
+  Layout layout;
+};
+
+using Values = std::map<size_t, at::Tensor>;  // by boundary, in the reference's layout
+
+struct Local {  // what one precision's runs gave
+  std::string dtype;
+  Precision precision = Precision::recorded;
+  ReferenceValues reference;
+  Values forced, free;
+  Values oracle;  // fp64 on the recorded inputs; only for the recorded dtype
+};
+
+int root_calls(const Program& program) {
+  return static_cast<int>(std::count_if(program.calls.begin(), program.calls.end(), [](const ModuleCall& c) { return c.path.empty(); }));
+}
+
+void forward_all(PortedModel& model, const Program& program, Probe& probe) {
+  const at::NoGradGuard no_grad;
+  for (int call = 0; call < root_calls(program); ++call) model.forward(call, probe);
+}
+
+class MainJob {
+ public:
+  MainJob(const Dump& dump, const Program& program, const ModelFactory& make, const MainJobOptions& options)
+      : dump_(dump), program_(program), make_(make), options_(options), recorded_(recorded_dtype(dump, program)) {}
+
+  MainJobResult run() {
+    pair_up();
+    std::vector<Local> runs;
+    Values amplified;
+    if (options_.forced) {  // the logic gate and the amplification belong to every row, whatever dtypes are shown
+      logic_ = run_precision("fp64", Precision::fp64);
+      options_.progress("amplification");
+      perturbed_ = forced(Precision::fp64, logic_->reference.values, kPerturbation);
+    }
+    for (const std::string& dtype : options_.dtypes) {
+      if (dtype == "fp64") runs.push_back(logic_ ? *logic_ : run_precision(dtype, Precision::fp64));
+      else if (dtype == recorded_) runs.push_back(run_precision(dtype, Precision::recorded));
+      else if (dtype == "fp32" && recorded_ != "fp64") runs.push_back(run_precision(dtype, Precision::fp32));
+    }
+    const auto ancestors = program_.marked_ancestors(marked_);
+    for (const Pair& pair : pairs_)
+      if (wanted(pair))
+        for (const Local& run : runs) result_.rows.push_back(row(pair, run, ancestors[pair.boundary]));
+    report_coverage();
+    if (result_.rows.empty()) throw Error(fmt::format("{}: --layer '{}' matches no op; see: parity-check inspect {}", dump_.file().string(), options_.layer, dump_.file().string()));
+    std::stable_sort(result_.rows.begin(), result_.rows.end(), [](const OpResult& a, const OpResult& b) { return a.index < b.index; });
+    return std::move(result_);
+  }
+
+ private:
+  void pair_up() {
+    const auto model = make_(dump_, Precision::recorded);
+    result_.candidate = model->description();
+    options_.progress("pairing");
+    RecordedPoints points;
+    auto probe = recording_probe(points);
+    forward_all(*model, program_, probe);
+    const NameMap map = NameMap::parse(model->map(), "the model's map");
+    std::vector<std::string> references;
+    for (const Boundary& b : program_.boundaries) references.push_back(b.path);
+    map.require_all_used(references);
+    marked_.assign(program_.boundaries.size(), false);
+    for (size_t b = 0; b < program_.boundaries.size(); ++b) {
+      const Boundary& boundary = program_.boundaries[b];
+      const auto target = map.find(boundary.path).value_or(NameMap::Target{boundary.path, {}, 0});
+      const PointKey candidate{target.candidate, boundary.call};
+      if (!boundary.comparable || !points.values.count(candidate)) continue;
+      if (!by_candidate_.emplace(candidate, pairs_.size()).second) continue;  // the first reference boundary of that value is the one
+      marked_[b] = true;
+      kinds_.push_back(model->kind(candidate.first));
+      pairs_.push_back({b, candidate, target.layout});
+    }
+    for (const PointKey& point : points.order)
+      if (!by_candidate_.count(point)) result_.coverage.unmatched_candidates.push_back(point.first);
+  }
+
+  bool wanted(const Pair& pair) const {
+    return matches_layer(program_.boundaries[pair.boundary].path, options_.layer) || matches_layer(pair.candidate.first, options_.layer);
+  }
+
+  Local run_precision(const std::string& dtype, Precision precision) {
+    Local run;
+    run.dtype = dtype;
+    run.precision = precision;
+    options_.progress(dtype + " reference");
+    run.reference = precision == Precision::recorded ? recorded_values(dump_, program_, marked_) : replayed_values(dump_, program_, marked_, precision);
+    if (options_.forced) {
+      options_.progress(dtype + " teacher-forced");
+      run.forced = forced(precision, run.reference.values, 0);
+      if (precision == Precision::recorded) run.oracle = fp64_on_given(dump_, program_, run.reference.values);
+    }
+    if (options_.free) {
+      options_.progress(dtype + " free-running");
+      run.free = free_running(precision);
+    }
+    for (const std::string& op : run.reference.lowered) result_.warnings.push_back("not fp64 in the oracle: " + op);
+    if (result_.coverage.opaque.empty()) result_.coverage.opaque = run.reference.opaque;
+    return run;
+  }
+
+  // The candidate's values, each computed from the reference's. With `noise` the reference's are handed back perturbed by that relative amount.
+  Values forced(Precision precision, const Values& reference, double noise) {
+    Values got;
+    auto generator = at::make_generator<at::CPUGeneratorImpl>(20240229);
+    CallbackProbe probe([&](const PointKey& point, const at::Tensor& value) -> at::Tensor {
+      const auto found = by_candidate_.find(point);
+      if (found == by_candidate_.end()) return value;
+      const Pair& pair = pairs_[found->second];
+      const auto teacher = reference.find(pair.boundary);
+      got[pair.boundary] = pair.layout.to_reference(value).clone();
+      if (teacher == reference.end()) return value;
+      const at::Tensor given = pair.layout.to_candidate(teacher->second);
+      // In the candidate's own dtype and memory layout, so that its next kernel is its own.
+      at::Tensor next = given.sizes() == value.sizes() ? at::empty_like(value).copy_(given) : given.to(value.scalar_type());
+      if (noise != 0 && next.is_floating_point()) next = next * (1 + noise * at::randn(next.sizes(), generator, next.options()));
+      return next;
+    });
+    const auto model = make_(dump_, precision);
+    forward_all(*model, program_, probe);
+    return got;
+  }
+
+  Values free_running(Precision precision) {
+    Values got;
+    CallbackProbe probe([&](const PointKey& point, const at::Tensor& value) -> at::Tensor {
+      const auto found = by_candidate_.find(point);
+      if (found != by_candidate_.end()) got[pairs_[found->second].boundary] = pairs_[found->second].layout.to_reference(value).clone();
+      return value;
+    });
+    const auto model = make_(dump_, precision);
+    forward_all(*model, program_, probe);
+    return got;
+  }
+
+  OpResult row(const Pair& pair, const Local& run, const std::vector<size_t>& ancestors) {
+    const Boundary& boundary = program_.boundaries[pair.boundary];
+    const at::Tensor& reference = run.reference.values.at(pair.boundary);
+    OpResult r;
+    r.index = static_cast<int64_t>(pair.boundary);
+    r.reference = options_.reference_name;
+    r.path = boundary.path;
+    r.candidate_path = pair.candidate.first;
+    r.call = boundary.call;
+    r.kind = kinds_[by_candidate_.at(pair.candidate)];
+    r.dtype = run.dtype;
+    r.tensor_dtype = short_dtype_name(reference.scalar_type());
+    r.shape = reference.sizes().vec();
+    r.rerun = fmt::format("parity-check run --reference '{}' --layer '{}' --dtype {}", dump_.file().string(), boundary.path, run.dtype);
+    JudgeInput in;
+    in.precision = run.precision;
+    in.is_fp64 = run.dtype == "fp64";
+    in.reference_dtype = in.candidate_dtype = reference.scalar_type();
+    if (!measure_pair(r, in, pair, run)) return r;
+    judge_local(r, in);
+    double carried = 0;
+    for (const size_t a : ancestors) carried = std::max(carried, free_error(run, a));
+    judge_propagation(r, carried, std::max(unit_roundoff(reference.scalar_type()), 0x1p-53));
+    return r;
+  }
+
+  // False when shapes differ: the row is judged already.
+  bool measure_pair(OpResult& r, JudgeInput& in, const Pair& pair, const Local& run) {
+    const size_t b = pair.boundary;
+    const at::Tensor& reference = run.reference.values.at(b);
+    for (const Values* side : {&run.forced, &run.free}) {
+      const auto value = side->find(b);
+      if (value == side->end() || value->second.sizes() == reference.sizes()) continue;
+      r.verdict = Verdict::shape;
+      r.gate = Gate::structure;
+      r.diagnosis = fmt::format("shape differs: reference {}, candidate {}", c10::str(reference.sizes()), c10::str(value->second.sizes()));
+      return false;
+    }
+    if (const auto value = run.forced.find(b); value != run.forced.end()) {
+      in.candidate_dtype = value->second.scalar_type();
+      r.forced = measure(reference, value->second);
+      if (const auto o = run.oracle.find(b); o != run.oracle.end()) r.oracle = measure_against_oracle(o->second, reference, value->second);
+      if (const auto m = run.reference.same_machine.find(b); m != run.reference.same_machine.end()) in.same_machine = measure(m->second, value->second);
+      if (const auto n = run.reference.null.find(b); n != run.reference.null.end()) in.null = n->second;
+    }
+    if (const auto value = run.free.find(b); value != run.free.end()) r.free = measure(reference, value->second);
+    if (logic_) add_logic(r, b);
+    return true;
+  }
+
+  void add_logic(OpResult& r, size_t b) {
+    const at::Tensor& oracle = logic_->reference.values.at(b);
+    const auto value = logic_->forced.find(b);
+    if (value == logic_->forced.end() || value->second.sizes() != oracle.sizes()) return;
+    const Stats s = measure(oracle, value->second);
+    r.logic.rel_l2 = s.rel_l2 ? s.rel_l2 : (s.difference_norm == 0 ? std::optional<double>(0) : std::nullopt);
+    r.logic.limit = kLogicLimit;
+    const bool right = s.special_mismatch == 0 && r.logic.rel_l2 && *r.logic.rel_l2 <= kLogicLimit;
+    r.logic.verdict = right ? Verdict::pass : Verdict::fail;
+    const auto moved = perturbed_.find(b);
+    if (moved == perturbed_.end() || moved->second.sizes() != oracle.sizes()) return;
+    if (const auto change = measure(oracle, moved->second).rel_l2) r.amplification = *change / kPerturbation;
+  }
+
+  static double free_error(const Local& run, size_t b) {
+    const auto value = run.free.find(b);
+    const at::Tensor& reference = run.reference.values.at(b);
+    if (value == run.free.end() || value->second.sizes() != reference.sizes()) return 0;
+    return measure(reference, value->second).rel_l2.value_or(0);
+  }
+
+  void report_coverage() {
+    std::vector<bool> is_output(program_.boundaries.size());
+    for (size_t b = 0; b < is_output.size(); ++b) is_output[b] = program_.boundaries[b].path.empty() || program_.boundaries[b].path.starts_with("[");
+    const std::vector<bool> covered = program_.covered_by(marked_), live = program_.covered_by(is_output);
+    Coverage& coverage = result_.coverage;
+    for (size_t b = 0; b < marked_.size(); ++b) {
+      const Boundary& boundary = program_.boundaries[b];
+      if (marked_[b]) ++coverage.paired;
+      else if (covered[b]) ++coverage.covered;
+      else if (!live[b] && !is_output[b]) ++coverage.unused, coverage.unused_paths.push_back(boundary.path);
+      else missing(boundary, b);
+    }
+  }
+
+  void missing(const Boundary& boundary, size_t b) {
+    ++result_.coverage.uncovered;
+    result_.coverage.uncovered_paths.push_back(boundary.path);
+    if (!matches_layer(boundary.path, options_.layer)) return;
+    OpResult r;
+    r.index = static_cast<int64_t>(b);
+    r.reference = options_.reference_name;
+    r.path = boundary.path;
+    r.call = boundary.call;
+    r.kind = boundary.kind;
+    r.dtype = recorded_;
+    r.shape = boundary.value.shape;
+    r.gate = Gate::structure;
+    r.diagnosis = "the candidate has no counterpart, and none of its later values is computed from it";
+    result_.rows.push_back(std::move(r));
+  }
+
+  const Dump& dump_;
+  const Program& program_;
+  const ModelFactory& make_;
+  const MainJobOptions& options_;
+  std::string recorded_;
+  std::vector<Pair> pairs_;
+  std::vector<std::string> kinds_;  // of each pair
+  std::map<PointKey, size_t> by_candidate_;
+  std::vector<bool> marked_;
+  std::optional<Local> logic_;
+  Values perturbed_;
+  MainJobResult result_;
+};
+
+}  // namespace
+
+std::string recorded_dtype(const Dump& dump, const Program& program) {
+  const auto dtype = dump.provenance().find("dtype");
+  if (dtype != dump.provenance().end() && dtype->is_string()) return short_dtype_name(parse_dtype(dtype->get<std::string>()));
+  for (const ModuleCall& call : program.calls)
+    for (const Value& value : call.outputs)
+      if (at::isFloatingType(value.dtype)) return short_dtype_name(value.dtype);
+  return "fp32";
+}
+
+MainJobResult run_main_job(const Dump& dump, const Program& program, const ModelFactory& make, const MainJobOptions& options) {
+  return MainJob(dump, program, make, options).run();
+}
+
+}  // namespace parity
