@@ -65,7 +65,6 @@ class MainJob {
       if (wanted(pair))
         for (const Local& run : runs) result_.rows.push_back(row(pair, run, ancestors[pair.boundary]));
     report_coverage();
-    if (result_.rows.empty()) throw Error(fmt::format("{}: --layer '{}' matches no op; see: parity-check inspect {}", dump_.file().string(), options_.layer, dump_.file().string()));
     std::stable_sort(result_.rows.begin(), result_.rows.end(), [](const OpResult& a, const OpResult& b) { return a.index < b.index; });
     return std::move(result_);
   }

@@ -31,7 +31,7 @@ struct MainJobResult {
 /// Runs the model teacher-forced and free under every applicable precision and judges every paired boundary:
 ///   fp64  against the replayed oracle (gate logic), teacher-forced on the oracle's values
 ///   the recorded dtype  against the recorded values (gate dtype path); fp32 on a half-width recording: against the replay in fp32
-/// Throws Error for a layer pattern that matches nothing, a map rule that matches nothing, and unusable recordings.
+/// Throws Error for a map rule that matches nothing and for unusable recordings. No rows when the layer pattern matches nothing here.
 MainJobResult run_main_job(const Dump& dump, const Program& program, const ModelFactory& make, const MainJobOptions& options);
 
 /// "bf16" or "fp32": the dtype a recording ran in, from its provenance, else from its module outputs.

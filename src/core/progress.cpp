@@ -1,0 +1,34 @@
+#include "core/progress.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+namespace parity {
+
+Progress::Progress(int64_t steps, bool quiet)
+    : steps_(std::max<int64_t>(steps, 1)), enabled_(!quiet && isatty(STDERR_FILENO)), start_(std::chrono::steady_clock::now()) {}
+
+Progress::~Progress() { clear(); }
+
+void Progress::step(const std::string& what) {
+  done_ = std::min(done_ + 1, steps_ - 1);
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  if (!enabled_ || seconds < 1) return;
+  const double share = static_cast<double>(done_) / static_cast<double>(steps_);
+  const std::string eta = done_ > 0 ? fmt::format("{:.0f} s left", seconds / share - seconds) : "";
+  clear();
+  const auto filled = static_cast<size_t>(24 * share);
+  fmt::print(stderr, "[{}{}] {}/{} {}  {}", std::string(filled, '#'), std::string(24 - filled, '.'), done_ + 1, steps_, eta, what.substr(0, 60));
+  std::fflush(stderr);
+  shown_ = true;
+}
+
+void Progress::clear() {
+  if (shown_) std::fputs("\r\033[K", stderr);
+  shown_ = false;
+}
+
+}  // namespace parity
