@@ -10,6 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
+from reference_models import recipes  # noqa: E402
 from reference_models.names import diffusers_name  # noqa: E402
 from reference_models.wan_dtypes import dtype_path  # noqa: E402
 from reference_models.wan_original import WanOriginal, causal_mask  # noqa: E402
@@ -244,3 +245,33 @@ def test_activations_stay_sane(model_type):
     _, e0 = m.embed_time(d["t"], d["fps"], (3, 4, 6))
     gates = m.blocks[0].modulation[:, (2, 5)] + e0[:, (2, 5)]
     assert 0.4 < gates.mean() < 1.1 and gates.std() < 0.5
+
+
+# --- the recipes of the embedded dumps --------------------------------------------------------------------------------
+@pytest.mark.parametrize("recipe", recipes.RECIPES, ids=lambda r: r.name)
+def test_recipe_and_its_twin_are_one_model(recipe):
+    if recipe.dtype_path in ("dsky", "dwan"):
+        pytest.importorskip("diffusers")
+        pytest.importorskip("accelerate")
+    low, low_inputs = recipes.build(recipe, "bf16")
+    wide, wide_inputs = recipes.build(recipe, "fp32")
+    kept = {name for name, p in low.named_parameters() if p.dtype == F32}
+    for (name, p), q in zip(low.named_parameters(), wide.parameters()):
+        assert q.dtype == F32 and torch.equal(p.float(), q), name
+    if recipe.dtype_path == "wan":
+        assert len(kept) == len(list(low.parameters()))
+    elif recipe.dtype_path.startswith("sky"):
+        assert not kept
+    else:   # the modules that diffusers keeps in float32, and no others
+        words = ("time_embedder", "scale_shift_table", "norm1", "norm2", "norm3")
+        assert kept == {n for n, _ in low.named_parameters() if any(word in n for word in words)}
+    for name, value in low_inputs.items():
+        if torch.is_tensor(value):
+            assert torch.equal(value.double(), wide_inputs[name].double()), name
+    out = result(run(wide, wide_inputs))
+    assert 5e-4 < rel(result(run(low, low_inputs)), out) < 3e-2
+    assert torch.equal(result(run(*recipes.build(recipe, "fp32"))), out)   # a second build is the same model
+
+
+def result(output):
+    return output[0] if isinstance(output, tuple) else output
