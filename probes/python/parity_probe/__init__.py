@@ -1,0 +1,37 @@
+"""Records what a model computed, for parity-check; the file format is probes/FORMAT.md.
+
+    with parity_probe.record(model, "ref.h5"):      # torch.nn.Module, unmodified
+        model(**inputs)
+    with parity_probe.Writer("cand.h5") as w:       # anything else: numpy, torch, jax, ml_dtypes arrays
+        w.write("blocks.0.norm1", array)
+
+Needs numpy and h5py alone; torch is imported only by `record` and `point`.
+"""
+import sys
+
+from .errors import Error
+from .version import __version__
+from .writer import Writer
+
+__all__ = ["Error", "Writer", "point", "record", "__version__"]
+
+
+def record(model, path, level="op"):
+    """Context manager: records every forward call of `model` (a torch.nn.Module) inside the block to the HDF5 file `path`.
+
+    level "op" stores every value that an op computes; "module" stores only leaves, inputs and outputs of modules (replay recomputes the rest).
+    The model's results stay bitwise what they are without recording. Yields the recorder. See `parity_probe.recorder.Recorder` for what happens to an
+    existing file and to an interrupted one.
+
+    Raises TypeError (no nn.Module), ValueError (unknown level), parity_probe.Error (path cannot be written, or writing failed, or nothing was called).
+    """
+    from .recorder import Recorder
+    return Recorder(model, path, level)
+
+
+def point(name, tensor):
+    """Names `tensor` (any shape and dtype) inside a running `record`, so that it becomes a boundary; returns it unchanged. Outside a recording it does nothing."""
+    recorder = sys.modules.get("parity_probe.recorder")
+    if recorder is not None:
+        recorder.point(name, tensor)
+    return tensor

@@ -1,0 +1,28 @@
+"""Any array -> (torch dtype name, C-contiguous numpy array of its bits). Knows numpy, torch, jax and ml_dtypes without importing the last three."""
+import numpy as np
+
+from . import element_types
+
+
+def is_torch(array):
+    """True for a torch.Tensor (torch must be loaded for one to exist)."""
+    return any(c.__module__ == "torch" and c.__name__ == "Tensor" for c in type(array).__mro__)
+
+
+def bits(array, name):
+    """(dtype name, bits) of `array`, any shape. Raises TypeError that names `name` when its elements are no numbers parity-dump/1 knows."""
+    if is_torch(array):
+        from .torch_bits import torch_bits
+        return torch_bits(array)[:2]
+    values = np.asarray(array)
+    dtype = values.dtype.name
+    if dtype in ("int2", "int4", "uint2", "uint4"):  # one byte each in ml_dtypes
+        values = values.astype(np.int8 if dtype.startswith("int") else np.uint8)
+        dtype = values.dtype.name
+    carrier = element_types.carrier(dtype) if values.dtype.kind not in "OSUMm" else None
+    if carrier is None or carrier.itemsize != values.dtype.itemsize:
+        raise TypeError(f"{name}: cannot record elements of type {values.dtype} ({type(array).__name__}); known are torch's floats, integers, bool and complex")
+    if not values.dtype.isnative:
+        values = values.astype(values.dtype.newbyteorder("="))
+    shape = values.shape
+    return dtype, np.ascontiguousarray(values).reshape(shape).view(carrier)

@@ -1,0 +1,69 @@
+"""The tensors in a module's arguments and results, under names: forward's parameter names, and a dot for each step into a container."""
+import dataclasses
+import inspect
+from collections.abc import Mapping
+
+import torch
+
+from .arguments import literal
+
+_MAX_DEPTH = 6
+
+
+def flatten(x, name, tensors, literals, depth=0):
+    """Collects [(name, tensor)] and {name: JSON} from `x`. Caches and other objects are not opened: what they hold is known by its value ids, and
+    every layer's call would list every layer's cache."""
+    if isinstance(x, torch.Tensor):
+        tensors.append((name, x))
+        return
+    items = None
+    if depth < _MAX_DEPTH:
+        if isinstance(x, Mapping):
+            items = x.items()
+        elif isinstance(x, tuple) and hasattr(x, "_fields"):
+            items = zip(x._fields, x)
+        elif isinstance(x, (list, tuple)):
+            items = enumerate(x)
+        elif dataclasses.is_dataclass(x) and not isinstance(x, type):
+            items = [(f.name, getattr(x, f.name, None)) for f in dataclasses.fields(x)]
+    if items is None:
+        literals[name] = literal(x)
+        return
+    items = list(items)
+    if len(items) > 8 and all(type(v) in (int, float, bool, str) or v is None for _, v in items):
+        literals[name] = literal([v for _, v in items])
+        return
+    for key, value in items:
+        flatten(value, f"{name}.{key}" if name else str(key), tensors, literals, depth + 1)
+
+
+def bind(module, args, kwargs):
+    """[(parameter name of module.forward, value)] as the caller gave them; `*args` is `args.0`, unknown positions are their number."""
+    try:
+        parameters = list(inspect.signature(module.forward).parameters.values())
+    except (TypeError, ValueError, AttributeError):
+        parameters = []
+    names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    rest = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), None)
+    bound = []
+    for i, value in enumerate(args):
+        spare = i - len(names)
+        bound.append((names[i] if spare < 0 else f"{rest}.{spare}" if rest else str(i), value))
+    return bound + list(kwargs.items())
+
+
+def inputs(module, args, kwargs):
+    """([(name, tensor)], {name: literal}) of one call."""
+    tensors, literals = [], {}
+    for name, value in bind(module, args, kwargs):
+        flatten(value, name, tensors, literals)
+    return tensors, literals
+
+
+def outputs(result):
+    """[(name, tensor)] of a call's result; a single tensor is "0"."""
+    tensors = []
+    if isinstance(result, torch.Tensor):
+        return [("0", result)]
+    flatten(result, "", tensors, {})
+    return [(name or "0", t) for name, t in tensors]

@@ -1,0 +1,136 @@
+"""Recorder: writes the ATen ops of a model run down as a program (a TorchDispatchMode), with module calls as boundaries.
+
+Recording must neither change nor stop the model: values are only read; a failure to write ends the recording, not the forward pass, and is raised when the
+block ends.
+"""
+import contextlib
+import os
+import sys
+import threading
+import warnings
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode, is_traceable_wrapper_subclass
+
+from .errors import Error
+from .module_calls import ModuleCalls, ModulePaths, unwrap
+from .op_facts import OpFacts
+from .program import Program
+from .version import __version__
+from .writer import check_path
+
+LEVELS = ("op", "module")
+_running = threading.local()
+
+
+def _stack():
+    if not hasattr(_running, "stack"):
+        _running.stack = []
+    return _running.stack
+
+
+def point(name, tensor):
+    """See parity_probe.point."""
+    for recorder in _stack():
+        recorder.point(name, tensor)
+
+
+class Recorder:
+    """What `parity_probe.record` returns: enter it to record.
+
+    The file is made under its final name when the first tensor arrives, and replaces an older one only then; a block in which nothing is called raises
+    parity_probe.Error and leaves the older one alone. While it grows (and for ever, if the process dies or an exception leaves the block) its
+    attribute `complete` is 0 and it can be read up to its last flush, about a second ago. A final name at once, not `.partial`: whoever looks for the file after
+    a crash looks there.
+    """
+
+    def __init__(self, model, path, level="op"):
+        if not isinstance(model, torch.nn.Module):
+            raise TypeError(f"parity_probe.record: expected a torch.nn.Module, got {type(model).__name__}")
+        if level not in LEVELS:
+            raise ValueError(f"parity_probe.record: level must be one of {', '.join(LEVELS)}, not {level!r}")
+        self.path, self.model, self.error = os.fspath(path), unwrap(model), None
+        check_path(self.path)
+        self._paths = ModulePaths(self.model)
+        self._program = Program(self.path, self.model, level, f"parity_probe.torch {__version__}", self._paths)
+        self._mode, self._exits = _OpMode(self), None
+
+    def __enter__(self):
+        self._exits = contextlib.ExitStack()
+        self._exits.enter_context(_eager())
+        self._exits.enter_context(ModuleCalls(self._paths, self._begin, self._end))
+        self._exits.enter_context(self._mode)
+        _stack().append(self)
+        return self
+
+    def __exit__(self, kind, exception, traceback):
+        _stack().remove(self)
+        self._exits.__exit__(kind, exception, traceback)
+        self._guard(self._program.finish, complete=kind is None)
+        if self.error is not None:
+            self._program.abandon()
+            if kind is None:
+                raise self.error
+        return False
+
+    def point(self, name, tensor):
+        """Records `tensor` as boundary `name` (see parity_probe.point)."""
+        if isinstance(tensor, torch.Tensor):
+            self._guard(self._program.point, str(name), tensor)
+
+    def _begin(self, module, path, args, kwargs):
+        return self._guard(self._program.begin_call, module, path, args, kwargs)
+
+    def _end(self, token, result, error):
+        if token is not None:
+            self._guard(self._program.end_call, token, result, error)
+
+    def _guard(self, step, *args, **kwargs):
+        """Runs a step of the recording; its failure ends the recording, never the model."""
+        if self.error is not None:
+            return None
+        try:
+            with torch._C._DisableTorchDispatch(), torch._C.DisableTorchFunctionSubclass():
+                return step(*args, **kwargs)
+        except Exception as e:
+            self.error = e if isinstance(e, Error) else Error(f"{self.path}: recording failed: {type(e).__name__}: {e}")
+            self.error.__cause__ = None if e is self.error else e
+            warnings.warn(f"recording stopped, the model runs on: {self.error}", stacklevel=2)
+            return None
+
+
+class _OpMode(TorchDispatchMode):
+    """Sees every ATen op below autograd and autocast."""
+    supports_higher_order_operators = True
+    _facts = {}
+
+    def __init__(self, recorder):
+        super().__init__()
+        self._recorder, self._program = recorder, recorder._program
+
+    def __torch_dispatch__(self, op, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        recorder = self._recorder
+        if recorder.error is not None:
+            return op(*args, **kwargs)
+        if any(issubclass(t, torch.Tensor) and t is not torch.Tensor for t in types) and any(
+                is_traceable_wrapper_subclass(t) for t in torch.utils._pytree.tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)):
+            return NotImplemented  # the subclass takes the op apart, and its parts come here
+        facts = self._facts.get(op)
+        if facts is None:
+            facts = self._facts[op] = OpFacts(op)
+        if facts.composite(args):
+            with self:
+                return op._op_dk(torch._C.DispatchKey.CompositeImplicitAutograd, *args, **kwargs)
+        call = recorder._guard(self._program.before_op, facts, args, kwargs)
+        result = op(*args, **kwargs)
+        if call is not None:
+            recorder._guard(self._program.after_op, facts, args, kwargs, result, call)
+        return result
+
+
+def _eager():
+    """torch.compile'd code runs as plain PyTorch. Where TorchDynamo is not loaded nothing has been compiled yet, and it compiles nothing under a dispatch mode."""
+    if "torch._dynamo" not in sys.modules:
+        return contextlib.nullcontext()
+    return torch.compiler.set_stance("force_eager")

@@ -1,0 +1,91 @@
+"""Writer: records arrays under names, for ports that are no torch.nn.Module. What it writes is a parity-dump/1 file without a program."""
+import os
+import threading
+
+from . import provenance
+from .arrays import bits
+from .dump_file import DumpFile
+from .errors import Error
+from .version import __version__
+
+ROLES = ("output", "input", "weight")
+
+
+class Writer:
+    """Writes named tensors to the HDF5 file `path`.
+
+    `config` (a mapping), `model` (a name) and `producer` go into the file's provenance. An existing file is replaced when the first tensor is written (or
+    at close). Each tensor is on its way to the disk when `write` returns, so an interrupted file is usable; `complete` is 0 until `close`.
+    A path is the reference's module path where there is one ("blocks.0.norm1"), so that parity-check pairs it without a map.
+    """
+
+    def __init__(self, path, config=None, model="", producer=None):
+        """Raises parity_probe.Error when `path` lies in no writable folder."""
+        self.path = os.fspath(path)
+        self._about = {"level": "module", "producer": producer or f"parity_probe.Writer {__version__}", "model": model}
+        self._config, self._file, self._closed = config, None, False
+        self._next, self._calls, self._lock = 0, {}, threading.Lock()
+        check_path(self.path)
+
+    def write(self, path, array, role="output"):
+        """Records `array` (numpy, torch, jax, ml_dtypes; any shape) as tensor `path`; writing a path again records its next call. Returns that call number.
+
+        Raises ValueError (unknown role), TypeError (elements that are no numbers), parity_probe.Error (closed, disk full, ...).
+        """
+        if role not in ROLES:
+            raise ValueError(f"{self.path}: role must be one of {', '.join(ROLES)}, not {role!r}")
+        path = str(path)
+        dtype, raw = bits(array, f"{self.path}: {path}")
+        with self._lock:
+            file = self._open()
+            call = self._calls.get((path, role), 0)
+            self._calls[path, role] = call + 1
+            key = str(self._next)
+            self._next += 1
+            file.value(key, dtype, raw)
+            if role == "weight" and call == 0:
+                file.link("weights", path, key)
+            file.event(e="point", path=path, call=call, role=role, v=int(key), d=dtype, s=list(raw.shape), k=key)
+        return call
+
+    def note(self, **text):
+        """Leaves a remark (JSON values) in the event stream."""
+        with self._lock:
+            self._open().event(e="note", **text)
+
+    def _open(self):
+        if self._closed:
+            raise Error(f"{self.path}: the writer is closed")
+        if self._file is None:
+            self._file = DumpFile(self.path, provenance=provenance.collect(self._config), **self._about)
+        return self._file
+
+    def flush(self):
+        """Makes everything written so far readable by others."""
+        with self._lock:
+            self._open().flush()
+
+    def close(self, complete=True):
+        """Ends the file; `complete=False` marks it as interrupted. A second call does nothing."""
+        with self._lock:
+            if not self._closed:
+                file = self._open()
+                self._closed = True
+                file.close(complete)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        self.close(complete=kind is None)
+
+
+def check_path(path):
+    """Raises parity_probe.Error when no file can be made at `path`: better now than after an hour of computing."""
+    folder = os.path.dirname(path) or "."
+    if os.path.isdir(path):
+        raise Error(f"{path}: is a folder; give a file name")
+    if not os.path.isdir(folder):
+        raise Error(f"{path}: there is no folder {folder}; create it first")
+    if not os.access(folder, os.W_OK):
+        raise Error(f"{path}: folder {folder} is not writable")
