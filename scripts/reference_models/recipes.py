@@ -31,18 +31,18 @@ class Recipe:
     fps: list = None
 
 
-# 3 heads of 16: RoPE splits the 8 pairs of a head into 4 (frame), 2 (row), 2 (column), unevenly as in the real models
-_ORIGINAL = dict(dim=48, ffn_dim=120, num_heads=3, num_layers=2, text_dim=32, text_len=20, rope_len=16)
-_ORIGINAL_I2V = dict(_ORIGINAL, model_type="i2v", in_dim=36, image_dim=40, image_tokens=33)
+# 2 heads of 20: RoPE splits the 10 pairs of a head into 4 (frame), 3 (row), 3 (column), unevenly as in the real models
+_ORIGINAL = dict(dim=40, ffn_dim=104, num_heads=2, num_layers=2, text_dim=32, text_len=20, rope_len=16)
+_ORIGINAL_I2V = dict(_ORIGINAL, model_type="i2v", in_dim=36, image_dim=48, image_tokens=33)
 _DIFFUSERS = dict(
-    num_attention_heads=3, attention_head_dim=16, ffn_dim=120, num_layers=2, text_dim=32, rope_max_seq_len=16)
+    num_attention_heads=2, attention_head_dim=20, ffn_dim=104, num_layers=2, text_dim=32, rope_max_seq_len=16)
 _LATENTS_F32 = dict(x=F32, y=F32)   # the samplers keep latents in float32; autocast rounds them at the first layer
 
 RECIPES = [
     Recipe("diffusers-skyreels-v2-i2v", "module", "dsky", 101,
-           dict(_DIFFUSERS, in_channels=36, image_dim=40, added_kv_proj_dim=48),
+           dict(_DIFFUSERS, in_channels=36, image_dim=48, added_kv_proj_dim=40),
            time=[998], grid=(3, 4, 8), text_tokens=512, image_tokens=33),   # its attention fixes 512 text tokens
-    Recipe("diffusers-skyreels-v2-df", "op", "dsky", 102,
+    Recipe("diffusers-skyreels-v2-df", "module", "dsky", 102,
            dict(_DIFFUSERS, inject_sample_info=True, num_frame_per_block=2),
            time=[[713, 713, 998, 998]], grid=(4, 4, 6), fps=[1]),   # its per-frame steps carry a rate for one sample only
     Recipe("diffusers-wan-t2v", "op", "dwan", 103, _DIFFUSERS,
@@ -53,9 +53,9 @@ RECIPES = [
     Recipe("skyreels-v2-df", "module", "sky_noac", 106,
            dict(_ORIGINAL, inject_sample_info=True, num_frame_per_block=2),
            time=[[713, 713, 998, 998], [640, 640, 871, 871]], grid=(4, 4, 6), batch=2, fps=[1, 0]),
-    Recipe("wan-t2v", "op", "wan", 107, _ORIGINAL, time=[998], grid=(3, 4, 8), input_dtype=_LATENTS_F32),
+    Recipe("wan-t2v", "module", "wan", 107, _ORIGINAL, time=[998], grid=(3, 4, 8), input_dtype=_LATENTS_F32),
     Recipe("wan-i2v", "module", "wan", 108, _ORIGINAL_I2V,
-           time=[713, 998], grid=(3, 4, 8), batch=2, image_tokens=33, input_dtype=dict(_LATENTS_F32, clip_fea=F16)),
+           time=[713], grid=(3, 4, 8), image_tokens=33, input_dtype=dict(_LATENTS_F32, clip_fea=F16)),
 ]
 
 

@@ -2,6 +2,7 @@
 
     python -m pytest tests/python/test_reference_models.py      needs torch; the comparisons with diffusers also diffusers
 """
+import subprocess
 import sys
 from pathlib import Path
 
@@ -275,3 +276,9 @@ def test_recipe_and_its_twin_are_one_model(recipe):
 
 def result(output):
     return output[0] if isinstance(output, tuple) else output
+
+
+def test_embedded_dumps_are_those_of_the_manifest():
+    script = Path(__file__).resolve().parents[2] / "scripts" / "record_reference_dumps.py"
+    done = subprocess.run([sys.executable, str(script), "--check"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
