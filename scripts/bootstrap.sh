@@ -34,7 +34,7 @@ install_packages() {  # the named Debian packages that are missing
 make_venv() {  # folder, stamp text, pip arguments…: a venv with exactly these installed
   local folder=$1 stamp=$2; shift 2
   [[ -f $folder/.parity-stamp && $(<"$folder/.parity-stamp") == "$stamp" ]] && return
-  say "installing $stamp into ${folder#"$root"/} (once)"
+  say "installing ${stamp//$'\n'/, } into ${folder#"$root"/} (once)"
   rm -f "$folder/.parity-stamp"
   [[ -x $folder/bin/python ]] || python3 -m venv "$folder" >&2 || die "cannot make a Python environment in $folder; is python3-venv installed?"
   "$folder/bin/pip" install --disable-pip-version-check --quiet "$@" >&2 || die "cannot install $stamp; run: $folder/bin/pip install $*"
