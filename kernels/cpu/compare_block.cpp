@@ -1,4 +1,5 @@
-// The kernels of compare_block.hpp. Highway compiles this file once per instruction set (foreach_target.h includes it again).
+// The kernels of compare_block.hpp. Highway compiles this file once per instruction set (foreach_target.h includes it
+// again).
 #include "kernels/cpu/compare_block.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -20,12 +21,12 @@ using V = hn::Vec<D>;
 
 struct LoadFp32 {
   using Element = float;
-  static V vector(const float* p) { return hn::PromoteTo(D(), hn::LoadU(hn::Rebind<float, D>(), p)); }
+  static HWY_INLINE V vector(const float* p) { return hn::PromoteTo(D(), hn::LoadU(hn::Rebind<float, D>(), p)); }
 };
 
 struct LoadBf16 {
   using Element = uint16_t;
-  static V vector(const uint16_t* p) {
+  static HWY_INLINE V vector(const uint16_t* p) {
     const hn::Rebind<uint32_t, D> u32;
     const auto bits = hn::ShiftLeft<16>(hn::PromoteTo(u32, hn::LoadU(hn::Rebind<uint16_t, D>(), p)));
     return hn::PromoteTo(D(), hn::BitCast(hn::Rebind<float, D>(), bits));
@@ -34,15 +35,17 @@ struct LoadBf16 {
 
 struct LoadFp16 {
   using Element = uint16_t;
-  static V vector(const uint16_t* p) {
+  static HWY_INLINE V vector(const uint16_t* p) {
     const auto half = hn::LoadU(hn::Rebind<hwy::float16_t, D>(), reinterpret_cast<const hwy::float16_t*>(p));
     return hn::PromoteTo(D(), hn::PromoteTo(hn::Rebind<float, D>(), half));
   }
 };
 
 struct Accumulator {
-  V max_d = hn::Zero(D()), sum_d = hn::Zero(D()), sum_dd = hn::Zero(D()), sum_r = hn::Zero(D()), sum_rr = hn::Zero(D()),
-    sum_cc = hn::Zero(D()), sum_rc = hn::Zero(D()), sum_dr = hn::Zero(D());
+  V max_d, sum_d, sum_dd, sum_r, sum_rr, sum_cc, sum_rc, sum_dr;
+
+  // Written out: g++ gives an implicit constructor no target attribute and then cannot inline into it.
+  HWY_INLINE Accumulator() { max_d = sum_d = sum_dd = sum_r = sum_rr = sum_cc = sum_rc = sum_dr = hn::Zero(D()); }
 
   HWY_INLINE void add(V r, V c, V d, double* abs_d) {
     const V magnitude = hn::Abs(d);
@@ -57,10 +60,17 @@ struct Accumulator {
     sum_dr = hn::MulAdd(d, r, sum_dr);
   }
 
-  BlockSums total() const {
-    const auto sum = [](V v) { return hn::GetLane(hn::SumOfLanes(D(), v)); };
-    return {hn::GetLane(hn::MaxOfLanes(D(), max_d)), sum(sum_d), sum(sum_dd), sum(sum_r), sum(sum_rr), sum(sum_cc),
-            sum(sum_rc), sum(sum_dr)};
+  static HWY_INLINE double sum(V v) { return hn::GetLane(hn::SumOfLanes(D(), v)); }
+
+  HWY_INLINE BlockSums total() const {
+    return {hn::GetLane(hn::MaxOfLanes(D(), max_d)),
+            sum(sum_d),
+            sum(sum_dd),
+            sum(sum_r),
+            sum(sum_rr),
+            sum(sum_cc),
+            sum(sum_rc),
+            sum(sum_dr)};
   }
 };
 
@@ -86,14 +96,19 @@ BlockSums sums(const typename Load::Element* r, const typename Load::Element* c,
 }
 
 BlockSums sums_fp32(const float* r, const float* c, int64_t n, double* abs_d) { return sums<LoadFp32>(r, c, n, abs_d); }
-BlockSums sums_bf16(const uint16_t* r, const uint16_t* c, int64_t n, double* abs_d) { return sums<LoadBf16>(r, c, n, abs_d); }
-BlockSums sums_fp16(const uint16_t* r, const uint16_t* c, int64_t n, double* abs_d) { return sums<LoadFp16>(r, c, n, abs_d); }
+BlockSums sums_bf16(const uint16_t* r, const uint16_t* c, int64_t n, double* abs_d) {
+  return sums<LoadBf16>(r, c, n, abs_d);
+}
+BlockSums sums_fp16(const uint16_t* r, const uint16_t* c, int64_t n, double* abs_d) {
+  return sums<LoadFp16>(r, c, n, abs_d);
+}
 
 BlockSums sums_fp64(const double* r, const double* c, const double* d, int64_t n, double* abs_d) {
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(D()));
   Accumulator acc;
   int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) acc.add(hn::LoadU(D(), r + i), hn::LoadU(D(), c + i), hn::LoadU(D(), d + i), abs_d + i);
+  for (; i + lanes <= n; i += lanes)
+    acc.add(hn::LoadU(D(), r + i), hn::LoadU(D(), c + i), hn::LoadU(D(), d + i), abs_d + i);
   if (i < n) {
     HWY_ALIGN double rest[4][HWY_MAX_BYTES / 8] = {};
     std::copy(r + i, r + n, rest[0]);
@@ -222,7 +237,9 @@ BlockBits block_bits(const uint32_t* r, const uint32_t* c, int64_t n, uint32_t i
 BlockBits block_bits(const uint64_t* r, const uint64_t* c, int64_t n, uint64_t infinity) {
   return HWY_DYNAMIC_DISPATCH(bits64)(r, c, n, infinity);
 }
-int64_t block_collect(const double* a, int64_t n, double low, double* out) { return HWY_DYNAMIC_DISPATCH(collect)(a, n, low, out); }
+int64_t block_collect(const double* a, int64_t n, double low, double* out) {
+  return HWY_DYNAMIC_DISPATCH(collect)(a, n, low, out);
+}
 
 }  // namespace parity::kernels
 #endif

@@ -1,5 +1,5 @@
-// One block of a comparison on the CPU: sums in fp64 and a look at the bits. Vectorised with Highway, the instruction set chosen at run time.
-// Knows nothing of tensors, non-finite values or limits: src/compare does.
+// One block of a comparison on the CPU: sums in fp64 and a look at the bits. Vectorised with Highway, the instruction
+// set chosen at run time. Knows nothing of tensors, non-finite values or limits: src/compare does.
 #pragma once
 #include <cstdint>
 
@@ -10,9 +10,9 @@ inline constexpr int64_t kBlock = 1024;
 
 /// Over one block, d = candidate - reference; every element finite.
 struct BlockSums {
-  double max_d = 0, sum_d = 0, sum_dd = 0;             // of |d|, |d|, d^2
-  double sum_r = 0, sum_rr = 0, sum_cc = 0;            // of |r|, r^2, c^2
-  double sum_rc = 0, sum_dr = 0;                       // of r c, d r
+  double max_d = 0, sum_d = 0, sum_dd = 0;   // of |d|, |d|, d^2
+  double sum_r = 0, sum_rr = 0, sum_cc = 0;  // of |r|, r^2, c^2
+  double sum_rc = 0, sum_dr = 0;             // of r c, d r
 };
 
 /// `n` <= kBlock pairs; |d| goes to `abs_d` (n). The 16-bit formats are passed as their bits.
@@ -24,10 +24,10 @@ BlockSums block_sums_fp64(const double* r, const double* c, const double* d, int
 
 /// Floats as sign and magnitude bits.
 struct BlockBits {
-  uint64_t max_ulp = 0;   // distance of ordered integers; +0 and -0 are 0 apart. Meaningless when `special`
-  int64_t equal = 0;      // pairs with equal bits
-  int64_t zeros = 0;      // in r, of either sign
-  bool special = false;   // some magnitude of r or c >= `infinity`: a NaN or Inf
+  uint64_t max_ulp = 0;  // distance of ordered integers; +0 and -0 are 0 apart. Meaningless when `special`
+  int64_t equal = 0;     // pairs with equal bits
+  int64_t zeros = 0;     // in r, of either sign
+  bool special = false;  // some magnitude of r or c >= `infinity`: a NaN or Inf
 };
 
 /// `infinity`: the bits of the smallest magnitude that is not a finite number.

@@ -8,7 +8,8 @@
 namespace parity {
 namespace {
 
-// A square of a double leaves its range beyond 1e154 and below 1e-154; long double (15 bits of exponent) holds them all.
+// A square of a double leaves its range beyond 1e154 and below 1e-154; long double (15 bits of exponent) holds them
+// all.
 static_assert(std::numeric_limits<long double>::max_exponent > 2 * std::numeric_limits<double>::max_exponent + 64,
               "squares of doubles need a wider type");
 
@@ -27,11 +28,12 @@ double norm(long double squares) {
   return static_cast<double>(std::min<long double>(std::sqrt(squares), std::numeric_limits<double>::max()));
 }
 
-/// Sums of squares near the ends of a double's range have lost elements. Below 1e-200 an element's square may have become
-/// zero unnoticed; fp32 and narrower never come here (their smallest square is 2e-90).
+/// Sums of squares near the ends of a double's range have lost elements. Below 1e-200 an element's square may have
+/// become zero unnoticed; fp32 and narrower never come here (their smallest square is 2e-90).
 bool out_of_range(const Totals<double>& t) {
   const auto lost = [](double squares, double sum) { return !(squares < 1e300) || (sum > 0 && squares < 1e-200); };
-  return lost(t.sum_rr, t.sum_r) || lost(t.sum_dd, t.sum_d) || lost(t.sum_cc, t.sum_r + t.sum_d) || !std::isfinite(t.sum_d);
+  return lost(t.sum_rr, t.sum_r) || lost(t.sum_dd, t.sum_d) || lost(t.sum_cc, t.sum_r + t.sum_d) ||
+         !std::isfinite(t.sum_d);
 }
 
 bool is_exact_integer(at::ScalarType dtype) { return !at::isFloatingType(dtype) && !at::isComplexType(dtype); }
@@ -59,7 +61,8 @@ void set_worst(const at::Tensor& shape, const at::Tensor& r, const at::Tensor& c
   load(c, at, 1, &out.worst_candidate);
   if (shape.is_complex()) at /= 2;
   out.worst_index.resize(static_cast<size_t>(shape.dim()));
-  for (int64_t dim = shape.dim() - 1; dim >= 0; at /= shape.size(dim--)) out.worst_index[static_cast<size_t>(dim)] = at % shape.size(dim);
+  for (int64_t dim = shape.dim() - 1; dim >= 0; at /= shape.size(dim--))
+    out.worst_index[static_cast<size_t>(dim)] = at % shape.size(dim);
 }
 
 template <class T>
@@ -68,7 +71,8 @@ void set_statistics(const Totals<T>& t, Stats& out) {
   out.nan_candidate = t.special_candidate;
   out.special_mismatch = t.special_mismatch;
   out.zeros_reference = t.zeros;
-  if (t.bits_known && out.count > 0) out.bitwise_equal_share = static_cast<double>(t.equal) / static_cast<double>(out.count);
+  if (t.bits_known && out.count > 0)
+    out.bitwise_equal_share = static_cast<double>(t.equal) / static_cast<double>(out.count);
   if (t.finite == 0) return;
   const auto n = static_cast<T>(t.finite);
   out.max_abs = finite(t.max_d);
@@ -100,8 +104,9 @@ void set_all(const at::Tensor& shape, const at::Tensor& r, const at::Tensor& c, 
 Stats measure(const at::Tensor& reference, const at::Tensor& candidate) {
   const at::Tensor r = dense_reals(reference, "reference"), c = dense_reals(candidate, "candidate");
   if (reference.sizes() != candidate.sizes() || r.sizes() != c.sizes())
-    throw Error(fmt::format("cannot measure tensors of different shapes: reference {} {}, candidate {} {}", c10::str(reference.sizes()),
-                            c10::toString(reference.scalar_type()), c10::str(candidate.sizes()), c10::toString(candidate.scalar_type())));
+    throw Error(fmt::format("cannot measure tensors of different shapes: reference {} {}, candidate {} {}",
+                            c10::str(reference.sizes()), c10::toString(reference.scalar_type()),
+                            c10::str(candidate.sizes()), c10::toString(candidate.scalar_type())));
   Stats out;
   out.count = r.numel();
   if (out.count == 0) return out;

@@ -15,41 +15,67 @@ constexpr int64_t kChunk = 64 * kBlock;  // what one thread takes at a time
 template <class F>
 void with_type(at::ScalarType dtype, F&& f) {
   switch (dtype) {
-    case at::kDouble: return f(static_cast<const double*>(nullptr));
-    case at::kFloat: return f(static_cast<const float*>(nullptr));
-    case at::kHalf: return f(static_cast<const at::Half*>(nullptr));
-    case at::kBFloat16: return f(static_cast<const at::BFloat16*>(nullptr));
-    case at::kFloat8_e4m3fn: return f(static_cast<const at::Float8_e4m3fn*>(nullptr));
-    case at::kFloat8_e5m2: return f(static_cast<const at::Float8_e5m2*>(nullptr));
-    case at::kLong: return f(static_cast<const int64_t*>(nullptr));
-    case at::kInt: return f(static_cast<const int32_t*>(nullptr));
-    case at::kShort: return f(static_cast<const int16_t*>(nullptr));
-    case at::kChar: return f(static_cast<const int8_t*>(nullptr));
-    case at::kByte: return f(static_cast<const uint8_t*>(nullptr));
-    case at::kUInt16: return f(static_cast<const uint16_t*>(nullptr));
-    case at::kUInt32: return f(static_cast<const uint32_t*>(nullptr));
-    case at::kUInt64: return f(static_cast<const uint64_t*>(nullptr));
-    case at::kBool: return f(static_cast<const bool*>(nullptr));
-    default: throw Error(fmt::format("cannot compare tensors of dtype {}: convert them before comparing", c10::toString(dtype)));
+    case at::kDouble:
+      return f(static_cast<const double*>(nullptr));
+    case at::kFloat:
+      return f(static_cast<const float*>(nullptr));
+    case at::kHalf:
+      return f(static_cast<const at::Half*>(nullptr));
+    case at::kBFloat16:
+      return f(static_cast<const at::BFloat16*>(nullptr));
+    case at::kFloat8_e4m3fn:
+      return f(static_cast<const at::Float8_e4m3fn*>(nullptr));
+    case at::kFloat8_e5m2:
+      return f(static_cast<const at::Float8_e5m2*>(nullptr));
+    case at::kLong:
+      return f(static_cast<const int64_t*>(nullptr));
+    case at::kInt:
+      return f(static_cast<const int32_t*>(nullptr));
+    case at::kShort:
+      return f(static_cast<const int16_t*>(nullptr));
+    case at::kChar:
+      return f(static_cast<const int8_t*>(nullptr));
+    case at::kByte:
+      return f(static_cast<const uint8_t*>(nullptr));
+    case at::kUInt16:
+      return f(static_cast<const uint16_t*>(nullptr));
+    case at::kUInt32:
+      return f(static_cast<const uint32_t*>(nullptr));
+    case at::kUInt64:
+      return f(static_cast<const uint64_t*>(nullptr));
+    case at::kBool:
+      return f(static_cast<const bool*>(nullptr));
+    default:
+      throw Error(
+          fmt::format("cannot compare tensors of dtype {}: convert them before comparing", c10::toString(dtype)));
   }
 }
 
 template <class T, class S>
-T convert(S value) {
-  if constexpr (std::is_arithmetic_v<S>) return static_cast<T>(value);
-  else return static_cast<T>(static_cast<float>(value));  // the narrow floats are exact in fp32
+T as(S value) {
+  if constexpr (std::is_arithmetic_v<S>)
+    return static_cast<T>(value);
+  else
+    return static_cast<T>(static_cast<float>(value));  // the narrow floats are exact in fp32
 }
 
 /// The bits of the smallest magnitude that is not finite; 0: the dtype has no ULP here.
 uint64_t infinity_bits(at::ScalarType dtype) {
   switch (dtype) {
-    case at::kDouble: return 0x7ff0000000000000;
-    case at::kFloat: return 0x7f800000;
-    case at::kHalf: return 0x7c00;
-    case at::kBFloat16: return 0x7f80;
-    case at::kFloat8_e5m2: return 0x7c;
-    case at::kFloat8_e4m3fn: return 0x7f;  // NaN only: this format has no infinity
-    default: return 0;
+    case at::kDouble:
+      return 0x7ff0000000000000;
+    case at::kFloat:
+      return 0x7f800000;
+    case at::kHalf:
+      return 0x7c00;
+    case at::kBFloat16:
+      return 0x7f80;
+    case at::kFloat8_e5m2:
+      return 0x7c;
+    case at::kFloat8_e4m3fn:
+      return 0x7f;  // NaN only: this format has no infinity
+    default:
+      return 0;
   }
 }
 
@@ -60,10 +86,14 @@ kernels::BlockBits compare_bits(at::ScalarType dtype, const void* r, const void*
     return kernels::block_bits(static_cast<const U*>(r), static_cast<const U*>(c), n, static_cast<U>(infinity));
   };
   switch (c10::elementSize(dtype)) {
-    case 1: return run(uint8_t{});
-    case 2: return run(uint16_t{});
-    case 4: return run(uint32_t{});
-    default: return run(uint64_t{});
+    case 1:
+      return run(uint8_t{});
+    case 2:
+      return run(uint16_t{});
+    case 4:
+      return run(uint32_t{});
+    default:
+      return run(uint64_t{});
   }
 }
 
@@ -75,18 +105,18 @@ const char* at_element(const at::Tensor& t, int64_t begin) {
 template <class T>
 void add_bits(at::ScalarType dtype, int64_t finite, const Scratch<T>& s, Totals<T>& out) {
   with_type(dtype, [&]<class S>(const S*) {
-    alignas(64) std::array<S, kBlock> r, c;
-    for (size_t i = 0; i < static_cast<size_t>(finite); ++i) {
-      if constexpr (std::is_floating_point_v<T> && !std::is_integral_v<S>) {
-        r[i] = convert<S>(s.reference[i]);
-        c[i] = convert<S>(s.candidate[i]);
-        if (convert<T>(c[i]) != s.candidate[i]) out.bits_known = false;
+    if constexpr (!std::is_integral_v<S>) {
+      std::array<S, kBlock> r{}, c{};
+      for (size_t i = 0; i < static_cast<size_t>(finite); ++i) {
+        r[i] = as<S>(s.reference[i]);
+        c[i] = as<S>(s.candidate[i]);
+        if (as<T>(c[i]) != s.candidate[i]) out.bits_known = false;
       }
+      if (!out.bits_known) return;
+      const auto bits = compare_bits(dtype, r.data(), c.data(), finite);
+      out.max_ulp = bits.max_ulp;
+      out.equal += bits.equal;
     }
-    if (!out.bits_known) return;
-    const auto bits = compare_bits(dtype, r.data(), c.data(), finite);
-    out.max_ulp = bits.max_ulp;
-    out.equal += bits.equal;
   });
 }
 
@@ -102,7 +132,8 @@ template <class T>
 bool all_finite(int64_t n, const Scratch<T>& s) {
   int special = 0;
   for (size_t i = 0; i < static_cast<size_t>(n); ++i)
-    special |= !(std::abs(s.reference[i]) <= std::numeric_limits<T>::max()) | !(std::abs(s.candidate[i]) <= std::numeric_limits<T>::max());
+    special |= !(std::abs(s.reference[i]) <= std::numeric_limits<T>::max()) |
+               !(std::abs(s.candidate[i]) <= std::numeric_limits<T>::max());
   return special == 0;
 }
 
@@ -138,9 +169,11 @@ void set_specials_apart(int64_t n, bool floats, Scratch<T>& s, Totals<T>& out) {
 
 void add_sums(int64_t n, Scratch<double>& s, Totals<double>& out) {
   for (size_t i = 0; i < static_cast<size_t>(n); ++i) s.difference[i] = s.candidate[i] - s.reference[i];
-  const auto sums = kernels::block_sums_fp64(s.reference.data(), s.candidate.data(), s.difference.data(), n, s.abs_d.data());
+  const auto sums =
+      kernels::block_sums_fp64(s.reference.data(), s.candidate.data(), s.difference.data(), n, s.abs_d.data());
   std::tie(out.max_d, out.sum_d, out.sum_dd, out.sum_r) = std::tie(sums.max_d, sums.sum_d, sums.sum_dd, sums.sum_r);
-  std::tie(out.sum_rr, out.sum_cc, out.sum_rc, out.sum_dr) = std::tie(sums.sum_rr, sums.sum_cc, sums.sum_rc, sums.sum_dr);
+  std::tie(out.sum_rr, out.sum_cc, out.sum_rc, out.sum_dr) =
+      std::tie(sums.sum_rr, sums.sum_cc, sums.sum_rc, sums.sum_dr);
 }
 
 void add_sums(int64_t n, Scratch<long double>& s, Totals<long double>& out) {
@@ -168,7 +201,8 @@ void set_zeros(const kernels::BlockBits& bits, int64_t n, Totals<T>& out) {
 }
 
 /// Same narrow float on both sides, nothing special in the block: straight from memory, nothing copied.
-bool fast_route(const at::Tensor& r, const at::Tensor& c, int64_t begin, int64_t n, Scratch<double>& s, Totals<double>& out) {
+bool fast_route(const at::Tensor& r, const at::Tensor& c, int64_t begin, int64_t n, Scratch<double>& s,
+                Totals<double>& out) {
   const at::ScalarType dtype = r.scalar_type();
   if (dtype != c.scalar_type() || (dtype != at::kFloat && dtype != at::kBFloat16 && dtype != at::kHalf)) return false;
   const void *pr = at_element(r, begin), *pc = at_element(c, begin);
@@ -176,22 +210,27 @@ bool fast_route(const at::Tensor& r, const at::Tensor& c, int64_t begin, int64_t
   if (bits.special) return false;
   set_zeros(bits, n, out);
   const auto half = [](const void* p) { return static_cast<const uint16_t*>(p); };
-  const auto sums = dtype == at::kFloat      ? kernels::block_sums_fp32(static_cast<const float*>(pr), static_cast<const float*>(pc), n, s.abs_d.data())
+  const auto sums = dtype == at::kFloat      ? kernels::block_sums_fp32(static_cast<const float*>(pr),
+                                                                        static_cast<const float*>(pc), n, s.abs_d.data())
                     : dtype == at::kBFloat16 ? kernels::block_sums_bf16(half(pr), half(pc), n, s.abs_d.data())
                                              : kernels::block_sums_fp16(half(pr), half(pc), n, s.abs_d.data());
   std::tie(out.max_d, out.sum_d, out.sum_dd, out.sum_r) = std::tie(sums.max_d, sums.sum_d, sums.sum_dd, sums.sum_r);
-  std::tie(out.sum_rr, out.sum_cc, out.sum_rc, out.sum_dr) = std::tie(sums.sum_rr, sums.sum_cc, sums.sum_rc, sums.sum_dr);
+  std::tie(out.sum_rr, out.sum_cc, out.sum_rc, out.sum_dr) =
+      std::tie(sums.sum_rr, sums.sum_cc, sums.sum_rc, sums.sum_dr);
   s.compacted = false;
   return true;
 }
-bool fast_route(const at::Tensor&, const at::Tensor&, int64_t, int64_t, Scratch<long double>&, Totals<long double>&) { return false; }
+bool fast_route(const at::Tensor&, const at::Tensor&, int64_t, int64_t, Scratch<long double>&, Totals<long double>&) {
+  return false;
+}
 
 }  // namespace
 
 at::Tensor dense_reals(const at::Tensor& tensor, const char* side) {
   if (!tensor.defined()) throw Error(fmt::format("{} tensor is undefined: nothing to compare", side));
   if (tensor.layout() != at::kStrided)
-    throw Error(fmt::format("{} tensor has layout {}: make it dense before comparing", side, c10::str(tensor.layout())));
+    throw Error(
+        fmt::format("{} tensor has layout {}: make it dense before comparing", side, c10::str(tensor.layout())));
   dtype_name(tensor.scalar_type());  // throws on a dtype unknown to the project
   at::Tensor t = tensor.detach().cpu().resolve_conj().resolve_neg();
   if (t.scalar_type() == at::kComplexHalf) t = t.to(at::kComplexFloat);
@@ -203,7 +242,7 @@ template <class T>
 void load(const at::Tensor& dense, int64_t begin, int64_t n, T* out) {
   with_type(dense.scalar_type(), [&]<class S>(const S*) {
     const S* in = static_cast<const S*>(dense.const_data_ptr()) + begin;
-    for (int64_t i = 0; i < n; ++i) out[i] = convert<T>(in[i]);
+    for (int64_t i = 0; i < n; ++i) out[i] = as<T>(in[i]);
   });
 }
 
@@ -213,19 +252,28 @@ void Totals<T>::merge(const Totals& later) {
     max_d = later.max_d;
     worst_block = later.worst_block;
   }
-  for (auto [mine, other] : {std::pair{&sum_d, later.sum_d}, {&sum_dd, later.sum_dd}, {&sum_r, later.sum_r}, {&sum_rr, later.sum_rr},
-                             {&sum_cc, later.sum_cc}, {&sum_rc, later.sum_rc}, {&sum_dr, later.sum_dr}})
+  for (auto [mine, other] : {std::pair{&sum_d, later.sum_d},
+                             {&sum_dd, later.sum_dd},
+                             {&sum_r, later.sum_r},
+                             {&sum_rr, later.sum_rr},
+                             {&sum_cc, later.sum_cc},
+                             {&sum_rc, later.sum_rc},
+                             {&sum_dr, later.sum_dr}})
     *mine += other;
-  for (auto [mine, other] : {std::pair{&finite, later.finite}, {&special_reference, later.special_reference},
-                             {&special_candidate, later.special_candidate}, {&special_mismatch, later.special_mismatch},
-                             {&zeros, later.zeros}, {&equal, later.equal}})
+  for (auto [mine, other] : {std::pair{&finite, later.finite},
+                             {&special_reference, later.special_reference},
+                             {&special_candidate, later.special_candidate},
+                             {&special_mismatch, later.special_mismatch},
+                             {&zeros, later.zeros},
+                             {&equal, later.equal}})
     *mine += other;
   max_ulp = std::max(max_ulp, later.max_ulp);
   bits_known = bits_known && later.bits_known;
 }
 
 template <class T>
-Totals<T> measure_block(const at::Tensor& reference, const at::Tensor& candidate, int64_t begin, int64_t n, Scratch<T>& s) {
+Totals<T> measure_block(const at::Tensor& reference, const at::Tensor& candidate, int64_t begin, int64_t n,
+                        Scratch<T>& s) {
   Totals<T> out;
   if (!fast_route(reference, candidate, begin, n, s, out)) {
     load(reference, begin, n, s.reference.data());
@@ -282,7 +330,8 @@ template void load(const at::Tensor&, int64_t, int64_t, long double*);
 template struct Totals<double>;
 template struct Totals<long double>;
 template Totals<double> measure_block(const at::Tensor&, const at::Tensor&, int64_t, int64_t, Scratch<double>&);
-template Totals<long double> measure_block(const at::Tensor&, const at::Tensor&, int64_t, int64_t, Scratch<long double>&);
+template Totals<long double> measure_block(const at::Tensor&, const at::Tensor&, int64_t, int64_t,
+                                           Scratch<long double>&);
 template Totals<double> measure_blocks(const at::Tensor&, const at::Tensor&);
 template Totals<long double> measure_blocks(const at::Tensor&, const at::Tensor&);
 

@@ -1,4 +1,5 @@
-// How measuring walks over a pair of tensors: block by block, each with its sums, whatever the dtypes. Private to src/compare/measure*.cpp.
+// How measuring walks over a pair of tensors: block by block, each with its sums, whatever the dtypes. Private to
+// src/compare/measure*.cpp.
 #pragma once
 #include <ATen/ATen.h>
 
@@ -11,11 +12,12 @@ namespace parity {
 
 using kernels::kBlock;
 
-/// Any supported tensor as a dense array of reals in memory order of its shape: on the CPU, contiguous, complex as pairs.
-/// Throws Error for layouts and dtypes without a meaning here (sparse, quantised).
+/// Any supported tensor as a dense array of reals in memory order of its shape: on the CPU, contiguous, complex as
+/// pairs. Throws Error for layouts and dtypes without a meaning here (sparse, quantised).
 at::Tensor dense_reals(const at::Tensor& tensor, const char* side);
 
-/// Elements [begin, begin + n) of a tensor from `dense_reals`, exactly, as T: double for floats, long double (64 bits of significand) for anything.
+/// Elements [begin, begin + n) of a tensor from `dense_reals`, exactly, as T: double for floats, long double (64 bits
+/// of significand) for anything.
 template <class T>
 void load(const at::Tensor& dense, int64_t begin, int64_t n, T* out);
 
@@ -27,7 +29,8 @@ struct Totals {
   int64_t finite = 0, special_reference = 0, special_candidate = 0, special_mismatch = 0;
   int64_t zeros = 0, equal = 0;
   uint64_t max_ulp = 0;
-  bool bits_known = true;  // false: equal and max_ulp mean nothing (the candidate is not exact in the reference's dtype)
+  bool bits_known =
+      true;  // false: equal and max_ulp mean nothing (the candidate is not exact in the reference's dtype)
 
   void merge(const Totals& later);
 };
@@ -44,18 +47,21 @@ struct Scratch {
 
 /// Elements [begin, begin + n), n <= kBlock, of two tensors from `dense_reals` with the same number of elements.
 template <class T>
-Totals<T> measure_block(const at::Tensor& reference, const at::Tensor& candidate, int64_t begin, int64_t n, Scratch<T>& scratch);
+Totals<T> measure_block(const at::Tensor& reference, const at::Tensor& candidate, int64_t begin, int64_t n,
+                        Scratch<T>& scratch);
 
 /// All blocks, merged in their order: the same digits for any thread count.
 template <class T>
 Totals<T> measure_blocks(const at::Tensor& reference, const at::Tensor& candidate);
 
-/// Calls `visit(task, abs_d, n)` with |d| of every block's finite pairs; `task` < kTasks tells concurrent calls apart. Blocks come in order within a task.
+/// Calls `visit(task, abs_d, n)` with |d| of every block's finite pairs; `task` < kTasks tells concurrent calls apart.
+/// Blocks come in order within a task.
 inline constexpr int64_t kTasks = 64;
 void visit_differences(const at::Tensor& reference, const at::Tensor& candidate, bool wide,
                        const std::function<void(int64_t task, double* abs_d, int64_t n)>& visit);
 
-/// Exact percentiles of |d| at `quantiles` (ascending, in [0, 1]) over `finite` > 0 pairs, linear between ranks as np.percentile does.
+/// Exact percentiles of |d| at `quantiles` (ascending, in [0, 1]) over `finite` > 0 pairs, linear between ranks as
+/// np.percentile does.
 std::vector<double> percentiles(const at::Tensor& reference, const at::Tensor& candidate, bool wide, int64_t finite,
                                 const std::vector<double>& quantiles);
 

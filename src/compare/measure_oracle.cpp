@@ -10,7 +10,8 @@
 namespace parity {
 namespace {
 
-// E[rel_l2] of one rounding of smooth data is 0.425 u: a reference that is exact by luck (a copy) must not give R = infinity.
+// E[rel_l2] of one rounding of smooth data is 0.425 u: a reference that is exact by luck (a copy) must not give R =
+// infinity.
 constexpr double kFloor = 0.4;
 
 struct Three {
@@ -109,7 +110,8 @@ OracleStats measure_against_oracle(const at::Tensor& oracle, const at::Tensor& r
   if (oracle.sizes() != reference.sizes() || oracle.sizes() != candidate.sizes())
     throw Error(fmt::format("cannot measure against an oracle of another shape: oracle {}, reference {}, candidate {}",
                             c10::str(oracle.sizes()), c10::str(reference.sizes()), c10::str(candidate.sizes())));
-  const Three three{dense_reals(oracle, "oracle"), dense_reals(reference, "reference"), dense_reals(candidate, "candidate")};
+  const Three three{dense_reals(oracle, "oracle"), dense_reals(reference, "reference"),
+                    dense_reals(candidate, "candidate")};
   if (three.oracle.sizes() != three.reference.sizes() || three.oracle.sizes() != three.candidate.sizes())
     throw Error("cannot measure complex against real tensors: oracle, reference and candidate must agree in that");
   const double roundoff = unit_roundoff(reference.scalar_type());

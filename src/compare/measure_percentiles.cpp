@@ -1,5 +1,7 @@
-// Exact percentiles of |d| without keeping all of |d|: a histogram over the leading bits of the doubles narrows each rank down
-// to values that fit in memory. (Doubles >= 0 are ordered like their bits.)
+// Exact percentiles of |d| without keeping all of |d|: a histogram over the leading bits of the doubles narrows each
+// rank down to values that fit in memory. (Doubles >= 0 are ordered like their bits.)
+#include <bit>
+
 #include "compare/measure_blocks.hpp"
 
 namespace parity {
@@ -11,7 +13,9 @@ constexpr int kDigit = 16;                   // bits of a histogram's index
 struct Differences {
   const at::Tensor &reference, &candidate;
   bool wide;
-  void visit(const std::function<void(int64_t, double*, int64_t)>& f) const { visit_differences(reference, candidate, wide, f); }
+  void visit(const std::function<void(int64_t, double*, int64_t)>& f) const {
+    visit_differences(reference, candidate, wide, f);
+  }
 };
 
 /// All differences whose leading `bits` bits are `prefix`.
@@ -30,7 +34,6 @@ std::vector<double> collect(const Differences& source, int bits, uint64_t prefix
 /// How many differences with the given leading bits have each value of the next kDigit bits.
 std::vector<int64_t> histogram(const Differences& source, int bits, uint64_t prefix) {
   std::vector<int64_t> counts(size_t{1} << kDigit);
-  std::mutex mutex;
   std::array<std::vector<int64_t>, kTasks> parts;
   source.visit([&](int64_t task, double* abs_d, int64_t n) {
     auto& part = parts[static_cast<size_t>(task)];
@@ -72,7 +75,9 @@ std::vector<double> percentiles(const at::Tensor& reference, const at::Tensor& c
     sorted = collect(source, 0, 0);
     std::sort(sorted.begin(), sorted.end());
   }
-  const auto value = [&](int64_t rank) { return sorted.empty() ? select(source, rank, finite) : sorted[static_cast<size_t>(rank)]; };
+  const auto value = [&](int64_t rank) {
+    return sorted.empty() ? select(source, rank, finite) : sorted[static_cast<size_t>(rank)];
+  };
   std::vector<double> out;
   for (const double q : quantiles) {  // numpy's 'linear' method, its rounding included
     const double place = q * static_cast<double>(finite - 1), t = place - std::floor(place);

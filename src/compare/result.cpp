@@ -16,23 +16,34 @@ bool is_own_gate(Gate gate) { return gate == Gate::structure || gate == Gate::lo
 
 std::string verdict_name(Verdict verdict) {
   switch (verdict) {
-    case Verdict::pass: return "pass";
-    case Verdict::fail: return "fail";
-    case Verdict::inconclusive: return "inconclusive";
-    case Verdict::missing: return "missing";
-    case Verdict::shape: return "shape";
-    case Verdict::untrusted: return "untrusted";
+    case Verdict::pass:
+      return "pass";
+    case Verdict::fail:
+      return "fail";
+    case Verdict::inconclusive:
+      return "inconclusive";
+    case Verdict::missing:
+      return "missing";
+    case Verdict::shape:
+      return "shape";
+    case Verdict::untrusted:
+      return "untrusted";
   }
   return "untrusted";  // not a value of the enumeration: nothing that may be called good
 }
 
 std::string gate_name(Gate gate) {
   switch (gate) {
-    case Gate::none: return "";
-    case Gate::structure: return "structure";
-    case Gate::logic: return "logic";
-    case Gate::dtype_path: return "dtype_path";
-    case Gate::propagation: return "propagation";
+    case Gate::none:
+      return "";
+    case Gate::structure:
+      return "structure";
+    case Gate::logic:
+      return "logic";
+    case Gate::dtype_path:
+      return "dtype_path";
+    case Gate::propagation:
+      return "propagation";
   }
   return "";
 }
@@ -55,16 +66,22 @@ Verdict overall(const Report& report) {
 
 int exit_status(const Report& report) {
   switch (overall(report)) {
-    case Verdict::pass: return 0;
-    case Verdict::fail: return 1;
-    default: return 3;
+    case Verdict::pass:
+      return 0;
+    case Verdict::fail:
+      return 1;
+    default:
+      return 3;
   }
 }
 
 const OpResult* first_divergence(const Report& report) {
   const OpResult* first = nullptr;
-  for (const OpResult& op : report.ops)
-    if (is_failure(op.verdict) && is_own_gate(op.gate) && (!first || op.index < first->index)) first = &op;
+  for (const OpResult& op : report.ops) {
+    if (!is_failure(op.verdict) || !is_own_gate(op.gate)) continue;
+    // Indices of different reference dumps cannot be ordered: the dump that comes first in the report is asked first.
+    if (!first || (op.reference == first->reference && op.index < first->index)) first = &op;
+  }
   return first;
 }
 

@@ -1,0 +1,344 @@
+// Every statistic against a number worked out by hand or by an independent formula (plain loops, Eigen), and the ways
+// in which comparators of other projects are known to go wrong.
+#include <ATen/Parallel.h>
+#include <doctest/doctest.h>
+
+#include <Eigen/Core>
+#include <limits>
+
+#include "compare/stats.hpp"
+#include "core/error.hpp"
+#include "core/precision.hpp"
+
+using namespace parity;
+
+namespace {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN(), kInf = std::numeric_limits<double>::infinity();
+
+at::Tensor tensor(std::vector<double> values, at::ScalarType dtype = at::kDouble) {
+  return at::tensor(values, at::TensorOptions(at::kDouble)).to(dtype);
+}
+
+at::Tensor random(at::IntArrayRef shape, uint64_t seed, at::ScalarType dtype = at::kDouble) {
+  auto generator = at::make_generator<at::CPUGeneratorImpl>(seed);
+  return at::randn(shape, generator, at::TensorOptions(at::kDouble)).to(dtype);
+}
+
+// np.percentile(values, 100 q), method 'linear', written without the product's code.
+double percentile(std::vector<double> values, double q) {
+  std::sort(values.begin(), values.end());
+  const double place = q * static_cast<double>(values.size() - 1);
+  const auto low = static_cast<size_t>(place);
+  const double share = place - static_cast<double>(low);
+  return values[low] + share * (values[std::min(low + 1, values.size() - 1)] - values[low]);
+}
+
+std::vector<double> to_vector(const at::Tensor& t) {
+  const at::Tensor d = t.to(at::kDouble).contiguous().flatten();
+  return {d.const_data_ptr<double>(), d.const_data_ptr<double>() + d.numel()};
+}
+
+void check_close(std::optional<double> got, double want, double tolerance = 1e-12) {
+  REQUIRE(got.has_value());
+  CHECK(std::abs(*got - want) <= tolerance * std::abs(want));
+}
+
+}  // namespace
+
+TEST_CASE("measure: known answer for every statistic") {
+  // d = 1 0 -2 0 2: by hand.
+  const Stats s = measure(tensor({1, 2, 4, -2, -4}), tensor({2, 2, 2, -2, -2}));
+  CHECK(s.count == 5);
+  CHECK(s.max_abs == 2.0);
+  CHECK(s.mean_abs == 1.0);
+  check_close(s.rmse, std::sqrt(9.0 / 5));
+  check_close(s.rel_l2, 3 / std::sqrt(41.0));
+  check_close(s.normalized_max, 2 / (13.0 / 5));
+  check_close(s.cosine, (2 + 4 + 8 + 4 + 8) / std::sqrt(41.0 * 20));
+  check_close(s.p95_abs, 2.0);
+  check_close(s.gain, (1.0 - 8 - 8) / 41);
+  CHECK(s.bitwise_equal_share == 0.4);
+  CHECK(s.max_ulp == static_cast<double>(uint64_t{1} << 52));  // 4 -> 2 and 1 -> 2: one binade
+  CHECK(s.worst_index == std::vector<int64_t>{2});             // the first of the two largest
+  CHECK(s.worst_reference == 4);
+  CHECK(s.worst_candidate == 2);
+  check_close(s.reference_norm, std::sqrt(41.0));
+  check_close(s.difference_norm, 3);
+  CHECK(s.zeros_reference == 0);
+  CHECK(s.special_mismatch == 0);
+  CHECK_FALSE(s.constant_reference);
+}
+
+TEST_CASE("measure: percentiles interpolate between ranks as np.percentile does") {
+  // np.percentile([0, 1, 2, 3], [95, 99]) = 2.85, 2.97
+  const Stats s = measure(tensor({0, 0, 0, 0}), tensor({3, -1, 0, 2}));
+  check_close(s.p95_abs, 2.85);
+  check_close(s.p99_abs, 2.97);
+}
+
+TEST_CASE("measure: agrees with Eigen and a sort, for every dtype, shape and alignment") {
+  for (const auto dtype : {at::kDouble, at::kFloat, at::kBFloat16, at::kHalf, at::kFloat8_e4m3fn, at::kFloat8_e5m2}) {
+    for (const int64_t n : {1, 3, 7, 8, 15, 17, 1023, 1024, 1025, 5000, 70001}) {
+      CAPTURE(dtype_name(dtype));
+      CAPTURE(n);
+      const at::Tensor r = random({n}, 1, dtype), c = (r.to(at::kDouble) * (1 + .05 * random({n}, 2))).to(dtype);
+      const auto vr = to_vector(r), vc = to_vector(c);
+      const Eigen::Map<const Eigen::VectorXd> er(vr.data(), n), ec(vc.data(), n);
+      const Eigen::VectorXd d = ec - er;
+      const Stats s = measure(r, c);
+      CHECK(s.max_abs == d.cwiseAbs().maxCoeff());
+      check_close(s.mean_abs, d.cwiseAbs().mean());
+      check_close(s.rmse, std::sqrt(d.squaredNorm() / static_cast<double>(n)));
+      check_close(s.rel_l2, d.norm() / er.norm());
+      check_close(s.normalized_max, d.cwiseAbs().maxCoeff() / er.cwiseAbs().mean());
+      check_close(s.cosine, er.dot(ec) / er.norm() / ec.norm());
+      CHECK(std::abs(*s.gain - d.dot(er) / er.squaredNorm()) < 1e-13);
+      const Eigen::VectorXd a = d.cwiseAbs();
+      check_close(s.p95_abs, percentile({a.data(), a.data() + n}, .95));
+      check_close(s.p99_abs, percentile({a.data(), a.data() + n}, .99));
+      check_close(s.bitwise_equal_share,
+                  static_cast<double>((er.array() == ec.array()).count()) / static_cast<double>(n));
+      CHECK(std::abs(s.worst_candidate - s.worst_reference) == *s.max_abs);
+      CHECK(r[s.worst_index.at(0)].item<double>() == s.worst_reference);
+    }
+  }
+}
+
+TEST_CASE("measure: ULP steps are counted one by one, across binades and across zero") {
+  for (const auto dtype : {at::kDouble, at::kFloat, at::kBFloat16, at::kHalf}) {
+    CAPTURE(dtype_name(dtype));
+    const double u = 2 * unit_roundoff(dtype);
+    const auto ulp = [&](double r, double c) { return measure(tensor({r, 7}, dtype), tensor({c, 7}, dtype)).max_ulp; };
+    CHECK(ulp(1, 1 + u) == 1.0);
+    CHECK(ulp(1, 1 - u / 2) == 1.0);
+    CHECK(ulp(-1, -1 - 3 * u) == 3.0);
+    CHECK(ulp(0.0, -0.0) == 0.0);  // and yet not bitwise equal
+    CHECK(measure(tensor({0.0, 7}, dtype), tensor({-0.0, 7}, dtype)).bitwise_equal_share == 0.5);
+  }
+  // The smallest denormals of either sign are 2 apart, not 2^31 (a published comparator's fault).
+  const float tiny = std::numeric_limits<float>::denorm_min();
+  CHECK(measure(at::scalar_tensor(tiny, at::kFloat), at::scalar_tensor(-tiny, at::kFloat)).max_ulp == 2.0);
+  CHECK(measure(at::scalar_tensor(1e-3, at::kFloat), at::scalar_tensor(-1e-3, at::kFloat)).max_ulp.value() > 1e9);
+}
+
+TEST_CASE("measure: a NaN never hides a difference and is counted by position") {
+  const Stats s = measure(tensor({1, kNaN, kInf, -kInf, 5}), tensor({1.5, kNaN, kInf, kInf, kNaN}));
+  CHECK(s.nan_reference == 3);
+  CHECK(s.nan_candidate == 4);
+  CHECK(s.special_mismatch == 2);  // -Inf against Inf, 5 against NaN
+  CHECK(s.max_abs == .5);          // of the one finite pair
+  CHECK(s.worst_index == std::vector<int64_t>{0});
+  CHECK(s.bitwise_equal_share == 0.4);  // NaN and Inf
+  CHECK(s.count == 5);
+  for (const auto dtype :
+       {at::kDouble, at::kFloat, at::kBFloat16, at::kHalf, at::kFloat8_e5m2}) {  // deep in a long tensor
+    const at::Tensor r = random({4099}, 3, dtype), c = r.clone();
+    c[2049] = kNaN;
+    const Stats deep = measure(r, c);
+    CHECK(deep.special_mismatch == 1);
+    CHECK(deep.nan_candidate == 1);
+    CHECK(deep.max_abs == 0.0);
+    check_close(deep.bitwise_equal_share, 4098.0 / 4099);
+    CHECK(deep.max_ulp == 0.0);
+  }
+}
+
+TEST_CASE("measure: the place of the worst element is right behind non-finite neighbours") {
+  at::Tensor r = random({40, 100}, 4, at::kFloat), c = r.clone();
+  c[20][50] += 3;
+  r[20][10] = kNaN;
+  c[20][10] = kNaN;
+  CHECK(measure(r, c).worst_index == std::vector<int64_t>{20, 50});
+}
+
+TEST_CASE("measure: nothing finite, nothing at all, and one element") {
+  const Stats nan = measure(tensor({kNaN, kNaN}), tensor({kNaN, kInf}));
+  CHECK_FALSE(nan.max_abs);
+  CHECK_FALSE(nan.rel_l2);
+  CHECK_FALSE(nan.p95_abs);
+  CHECK_FALSE(nan.max_ulp);
+  CHECK(nan.worst_index.empty());
+  CHECK(nan.special_mismatch == 1);
+  const Stats empty = measure(at::empty({0, 3}), at::empty({0, 3}));
+  CHECK(empty.count == 0);
+  CHECK_FALSE(empty.max_abs);
+  CHECK_FALSE(empty.bitwise_equal_share);
+  CHECK_FALSE(empty.cosine);
+  const Stats scalar = measure(at::scalar_tensor(4.0), at::scalar_tensor(5.0));
+  CHECK(scalar.max_abs == 1.0);
+  CHECK(scalar.worst_index.empty());
+  CHECK_FALSE(scalar.constant_reference);
+}
+
+TEST_CASE("measure: numbers relative to nothing do not exist") {
+  const Stats s = measure(tensor({0, 0}), tensor({1, 0}));
+  CHECK(s.max_abs == 1.0);
+  for (const auto& absent : {s.rel_l2, s.normalized_max, s.cosine, s.gain}) CHECK_FALSE(absent);
+  CHECK(s.zeros_reference == 2);
+  CHECK(s.constant_reference);
+  CHECK_FALSE(measure(tensor({1, 2}), tensor({0, 0})).cosine);
+}
+
+TEST_CASE("measure: identical values score exactly zero, whatever their size") {
+  const at::Tensor t = random({3000}, 5, at::kFloat) * 1e30;
+  const Stats s = measure(t, t.clone());
+  for (const auto& zero :
+       {s.max_abs, s.mean_abs, s.rmse, s.rel_l2, s.normalized_max, s.p95_abs, s.p99_abs, s.max_ulp, s.gain})
+    CHECK(zero == 0.0);
+  CHECK(s.bitwise_equal_share == 1.0);
+  check_close(s.cosine, 1.0, 1e-15);
+}
+
+TEST_CASE("measure: norms of huge and of tiny numbers neither overflow nor vanish") {
+  for (const double scale : {1e20, 1e150, 1e300, 1e-170, 1e-300}) {
+    CAPTURE(scale);
+    const Stats s = measure(tensor({3, 4, 5}) * scale, tensor({3, 4, 5 * 1.5}) * scale);
+    check_close(s.rel_l2, 2.5 / std::sqrt(50.0));
+    check_close(s.rmse, 2.5 * scale / std::sqrt(3.0));
+    check_close(s.cosine, 62.5 / std::sqrt(50 * (25 + 56.25)));
+    check_close(s.gain, 12.5 / 50);
+    check_close(s.reference_norm, std::sqrt(50.0) * scale);
+  }
+  // The difference itself does not fit: then that number does not exist, and the relative one does.
+  const Stats s = measure(tensor({1.7e308, 1e308}), tensor({-1.7e308, 1e308}));
+  CHECK_FALSE(s.max_abs);
+  check_close(s.rel_l2, 3.4 / std::sqrt(1.7 * 1.7 + 1));
+  check_close(measure(tensor({1e20, 2e20}, at::kFloat), tensor({-1e20, 2e20}, at::kFloat)).rel_l2, 2 / std::sqrt(5.0),
+              1e-6);
+  // A difference 1e-220 beside elements of size 1 is still one.
+  CHECK(measure(tensor({1, 1e-200}), tensor({1, 1.1e-200})).rel_l2.value() > 0);
+}
+
+TEST_CASE("measure: integers and bool are exact") {
+  const int64_t big = (int64_t{1} << 53) + 1;
+  const Stats s = measure(at::tensor({big, int64_t{7}}), at::tensor({big - 1, int64_t{7}}));
+  CHECK(s.max_abs == 1.0);  // in fp64 both round to 2^53
+  CHECK(s.bitwise_equal_share == 0.5);
+  CHECK_FALSE(s.max_ulp);
+  const Stats b = measure(at::tensor({1, 0, 1, 1}).to(at::kBool), at::tensor({1, 1, 1, 1}).to(at::kBool));
+  CHECK(b.mean_abs == .25);
+  CHECK(b.constant_candidate);
+  const Stats u = measure(at::scalar_tensor(250, at::kByte), at::scalar_tensor(3, at::kByte));
+  CHECK(u.max_abs == 247.0);  // no wrap-around
+}
+
+TEST_CASE("measure: complex numbers are pairs of reals") {
+  const at::Tensor r = at::complex(tensor({3, 0}), tensor({4, 1})), c = at::complex(tensor({3, 0}), tensor({4, 3}));
+  const Stats s = measure(r, c);
+  CHECK(s.max_abs == 2.0);
+  check_close(s.rel_l2, 2 / std::sqrt(26.0));
+  CHECK(s.worst_index == std::vector<int64_t>{1});
+  CHECK_FALSE(s.max_ulp);
+  CHECK(s.bitwise_equal_share == .75);
+  CHECK(measure(r, r.conj()).max_abs == 8.0);  // lazy conjugation is seen
+}
+
+TEST_CASE("measure: views compare by value") {
+  const at::Tensor base = random({30, 50}, 6, at::kFloat), other = base.clone();
+  other[7][31] += 1;
+  const Stats s = measure(base.t(), other.t());
+  CHECK(s.worst_index == std::vector<int64_t>{31, 7});
+  CHECK(measure(base.slice(1, 0, 50, 3), base.slice(1, 0, 50, 3).clone()).max_abs == 0.0);
+  CHECK(measure(base.slice(0, 0, 1).expand({4, 50}), base.slice(0, 0, 1).repeat({4, 1})).max_abs == 0.0);
+  CHECK(measure(base, at::_neg_view(base.neg())).max_abs == 0.0);
+}
+
+TEST_CASE("measure: other dtypes compare by value; bits only where rounding is exact") {
+  const at::Tensor r = random({2000}, 7, at::kBFloat16);
+  const Stats exact = measure(r, r.to(at::kFloat));
+  CHECK(exact.max_ulp == 0.0);
+  CHECK(exact.bitwise_equal_share == 1.0);
+  const Stats inexact = measure(r, r.to(at::kFloat) * (1 + 1e-4));
+  CHECK_FALSE(inexact.max_ulp);
+  CHECK_FALSE(inexact.bitwise_equal_share);
+  CHECK(inexact.max_abs.value() > 0);
+  CHECK(measure(r.to(at::kDouble), r).max_ulp == 0.0);
+  CHECK_FALSE(measure(at::tensor({1, 2}), at::tensor({1.0, 2.0})).bitwise_equal_share);
+}
+
+TEST_CASE("measure: one wrong element in a million shows, with its place") {
+  const at::Tensor r = random({1 << 20}, 8, at::kFloat), c = r.clone();
+  c[777777] += 100;
+  const Stats s = measure(r, c);
+  CHECK(s.max_abs.value() > 99);
+  CHECK(s.worst_index == std::vector<int64_t>{777777});
+  CHECK(s.p99_abs == 0.0);
+}
+
+TEST_CASE("measure: constants are told, zeros of both signs too") {
+  CHECK(measure(at::full({5000}, 3.0), random({5000}, 9)).constant_reference);
+  CHECK_FALSE(measure(at::full({5000}, 3.0), random({5000}, 9)).constant_candidate);
+  CHECK(measure(tensor({0.0, -0.0, 0.0}), tensor({0, 1, 2})).constant_reference);
+  at::Tensor last = at::full({5000}, 3.0);
+  last[4999] = 4;
+  CHECK_FALSE(measure(last, last).constant_reference);
+}
+
+TEST_CASE("measure: the same digits for any thread count") {
+  const at::Tensor r = random({3000001}, 10, at::kFloat), c = r + 1e-3 * random({3000001}, 11, at::kFloat);
+  const int threads = at::get_num_threads();
+  at::set_num_threads(1);
+  const Stats one = measure(r, c);
+  at::set_num_threads(3);
+  const Stats three = measure(r, c);
+  at::set_num_threads(threads);
+  for (const auto member :
+       {&Stats::mean_abs, &Stats::rmse, &Stats::rel_l2, &Stats::cosine, &Stats::gain, &Stats::p95_abs, &Stats::p99_abs})
+    CHECK(one.*member == three.*member);
+}
+
+TEST_CASE("measure: percentiles of tensors too large to keep are exact, ties and zeros included") {
+  const int64_t n = (1 << 21) + 12345;
+  const auto check = [&](const at::Tensor& r, const at::Tensor& c) {
+    const Stats s = measure(r, c);
+    const auto d = to_vector((c.to(at::kDouble) - r.to(at::kDouble)).abs());
+    CHECK(s.p95_abs == doctest::Approx(percentile(d, .95)).epsilon(1e-14));
+    CHECK(s.p99_abs == doctest::Approx(percentile(d, .99)).epsilon(1e-14));
+  };
+  const at::Tensor r = random({n}, 12, at::kFloat);
+  check(r, r + 1e-3 * random({n}, 13, at::kFloat));
+  check(r.to(at::kBFloat16), (r + 1e-3 * random({n}, 13, at::kFloat)).to(at::kBFloat16));
+  check(r, r.clone());                                          // all zero
+  check(r, at::where(random({n}, 14) > 1.645, r + 1, r));       // p95 at the edge of the zeros
+  check(at::zeros({n}), at::arange(n, at::kDouble));            // sorted: a sample from the front would mislead
+  check(at::zeros({n}), at::floor(random({n}, 15).abs() * 2));  // few values
+}
+
+TEST_CASE("measure: unlike shapes and layouts are errors that name both") {
+  CHECK_THROWS_AS(measure(at::zeros({2, 3}), at::zeros({3, 2})), Error);
+  CHECK_THROWS_AS(measure(at::zeros({2}), at::zeros({2}, at::kComplexFloat)), Error);
+  CHECK_THROWS_AS(measure(at::Tensor(), at::zeros({2})), Error);
+  CHECK_THROWS_AS(measure(at::eye(3).to_sparse(), at::eye(3)), Error);
+}
+
+TEST_CASE("oracle: R and rho of known errors") {
+  const at::Tensor o = tensor({10, 20, 30, 40}), e = tensor({1, 2, -2, 0}), f = tensor({-2, 1, 0, 7});  // e . f = 0
+  const OracleStats s = measure_against_oracle(o, o + e, o + 2 * e);
+  check_close(s.ratio, 2.0);
+  check_close(s.correlation, 1.0);
+  check_close(s.reference_error, 3 / std::sqrt(3000.0));
+  check_close(s.candidate_error, 6 / std::sqrt(3000.0));
+  CHECK(std::abs(measure_against_oracle(o, o + e, o + f).correlation.value()) < 1e-15);
+  check_close(measure_against_oracle(o, o + e, o - e).correlation, -1.0);
+}
+
+TEST_CASE("oracle: the floor keeps an exact reference from making R infinite") {
+  const at::Tensor o = tensor({1, 2, 4, 8});
+  const OracleStats copy = measure_against_oracle(o, o.to(at::kBFloat16), o.to(at::kBFloat16));
+  CHECK(copy.ratio == 0.0);
+  CHECK_FALSE(copy.correlation);
+  const OracleStats off = measure_against_oracle(o, o.to(at::kBFloat16), o * (1 + 0x1p-8));
+  check_close(off.ratio, 1 / .4);  // one unit roundoff over the floor of .4
+  CHECK_FALSE(measure_against_oracle(at::zeros({3}), at::zeros({3}), at::zeros({3})).ratio);
+}
+
+TEST_CASE("oracle: huge values, non-finite elements and complex numbers") {
+  const at::Tensor o = tensor({1, 2, 3}) * 1e200, e = tensor({1, -1, 1}) * 1e195;
+  check_close(measure_against_oracle(o, o + e, o + 3 * e).ratio, 3.0, 1e-9);
+  const OracleStats s = measure_against_oracle(tensor({1, kNaN, 3}), tensor({2, kNaN, 3}), tensor({3, 5, 3}));
+  check_close(s.ratio, 2.0);
+  const at::Tensor z = at::complex(tensor({1, 2}), tensor({3, 4}));
+  check_close(measure_against_oracle(z, z + 1, z - 2).ratio, 2.0);
+  CHECK_THROWS_AS(measure_against_oracle(at::zeros({2}), at::zeros({2}), at::zeros({3})), Error);
+}
