@@ -95,7 +95,8 @@ class Replay:
         if "alias" in e and self.alias:
             base = self.values[e["alias"]["v"]]
             self.values[e["v"]] = base.as_strided(e["s"], e["alias"]["stride"], e["alias"]["offset"])
-            self.check(e, ("alias leaf", e["v"]))
+            if e["k"] is not None:
+                self.check(e, ("alias leaf", e["v"]))
         else:
             self.values[e["v"]] = self.stored(e["k"])
 

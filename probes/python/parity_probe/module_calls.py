@@ -51,7 +51,7 @@ class ModuleCalls:
 
     def __init__(self, paths, begin, end):
         self.paths, self.begin, self.end = paths, begin, end
-        self.active = False
+        self.active, self._entered = False, None
 
     def __enter__(self):
         original, thread = torch.nn.Module.__call__, threading.get_ident()
@@ -60,10 +60,14 @@ class ModuleCalls:
         def call(module, *args, **kwargs):
             if not self.active or threading.get_ident() != thread:
                 return original(module, *args, **kwargs)
-            path = self.paths[module]
-            if path is None:
+            inner = unwrap(module)
+            path = self.paths[inner]
+            if path is None or self._entered is module:
+                self._entered = None
                 return original(module, *args, **kwargs)
-            token = self.begin(module, path, args, kwargs)
+            # torch.compile's wrapper holds on to the __call__ it found, ours or PyTorch's: its call counts as the inner module's, once.
+            self._entered = inner if inner is not module else None
+            token = self.begin(inner, path, args, kwargs)
             try:
                 result = original(module, *args, **kwargs)
             except BaseException as e:

@@ -60,18 +60,25 @@ class Program:
         file, memory = self.file, self._table.memory(t)
         value = self._table.add(t, as_leaf=True)
         links = [("weights", n) for n in self._weight_names(t)] + list(names)
-        event = {"e": "leaf", "v": value.id, "k": self._store(t, value), "d": dtype_name(t.dtype), "s": list(t.shape),
-                 "names": [f"{group}/{link_name(n)}" for group, n in links]}
-        if memory is not None and memory.dtype == t.dtype and memory.root is not None:
-            first = t.storage_offset()
-            last = first + sum((n - 1) * s for n, s in zip(t.shape, t.stride())) + 1 if t.numel() else first
-            if memory.first <= first and last <= memory.last:
-                event["alias"] = {"v": memory.root, "stride": list(t.stride()), "offset": first - memory.first}
-        if event["k"] is not None:
+        alias = self._alias(t, memory)
+        key = None if alias and memory.uninitialised else self._store(t, value)
+        if key is not None:
             for group, n in links:
-                file.link(group, n, event["k"])
-        file.event(**event)
+                file.link(group, n, key)
+        file.event(e="leaf", v=value.id, k=key, d=dtype_name(t.dtype), s=list(t.shape), names=[f"{group}/{link_name(n)}" for group, n in links],
+                   **({"alias": alias} if alias else {}))
         return value
+
+    @staticmethod
+    def _alias(t, memory):
+        """Where `t` lies in the value that brought its memory into the program; None when it does not lie there as a whole."""
+        if memory is None or memory.root is None or memory.dtype != t.dtype:
+            return None
+        first = t.storage_offset()
+        last = first + (sum((n - 1) * s for n, s in zip(t.shape, t.stride())) + 1 if t.numel() else 0)
+        if memory.first <= first and last <= memory.last:
+            return {"v": memory.root, "stride": list(t.stride()), "offset": first - memory.first}
+        return None
 
     def _value_of(self, t, names=()):
         value = self._table.find(t)

@@ -5,7 +5,6 @@ block ends.
 """
 import contextlib
 import os
-import sys
 import threading
 import warnings
 
@@ -57,7 +56,7 @@ class Recorder:
 
     def __enter__(self):
         self._exits = contextlib.ExitStack()
-        self._exits.enter_context(_eager())
+        self._exits.enter_context(torch.compiler.set_stance("force_eager"))  # compiled code would run past the dispatch mode
         self._exits.enter_context(ModuleCalls(self._paths, self._begin, self._end))
         self._exits.enter_context(self._mode)
         _stack().append(self)
@@ -127,10 +126,3 @@ class _OpMode(TorchDispatchMode):
         if call is not None:
             recorder._guard(self._program.after_op, facts, args, kwargs, result, call)
         return result
-
-
-def _eager():
-    """torch.compile'd code runs as plain PyTorch. Where TorchDynamo is not loaded nothing has been compiled yet, and it compiles nothing under a dispatch mode."""
-    if "torch._dynamo" not in sys.modules:
-        return contextlib.nullcontext()
-    return torch.compiler.set_stance("force_eager")

@@ -1,9 +1,12 @@
-"""A torch tensor's bits as numpy: a window on its memory where it lies row-major on the CPU, one copy otherwise. Nothing here reaches a dispatch mode."""
+"""A torch tensor's bits as numpy: a window on its memory where it lies row-major on the CPU, one copy otherwise. Nothing here reaches a dispatch mode.
+
+Not by Tensor.numpy(): that marks the storage as not resizable, and a model that calls resize_ later would fail because it was recorded.
+"""
+import numpy as np
 import torch
 
 from . import element_types
 
-_RAW = {torch.bfloat16: torch.int16}
 _NAMES = {}
 
 
@@ -33,16 +36,19 @@ def dense_strides(t):
     return t.stride()
 
 
+class _Window:
+    """A row-major CPU tensor's memory for numpy.asarray, which keeps this object and so the tensor."""
+
+    def __init__(self, t, carrier):
+        self.tensor = t
+        self.__array_interface__ = {"version": 3, "shape": tuple(t.shape), "data": (t.data_ptr(), True), "typestr": carrier.str, "descr": carrier.descr}
+
+
 def torch_bits(t):
     """(dtype name, C-contiguous numpy array, strides or None) of any storable tensor, on any device."""
     with torch._C._DisableTorchDispatch(), torch._C.DisableTorchFunctionSubclass(), torch.no_grad():
         name = dtype_name(t.dtype)
-        strides = dense_strides(t)
-        plain = t.detach().resolve_conj().resolve_neg().contiguous()
         carrier = element_types.carrier(name)
-        if name == "complex32":
-            plain = torch.view_as_real(plain)
-            return name, plain.cpu().numpy().view(carrier).reshape(t.shape), strides
-        if name == "bfloat16" or carrier.itemsize == 1 and name not in ("bool", "int8", "uint8"):
-            plain = plain.view(torch.int16 if name == "bfloat16" else torch.uint8)
-        return name, plain.cpu().numpy().view(carrier), strides
+        plain = t.detach().cpu().resolve_conj().resolve_neg().contiguous()
+        bits = np.asarray(_Window(plain, carrier)) if plain.numel() else np.empty(tuple(t.shape), carrier)
+        return name, bits, dense_strides(t)
