@@ -8,12 +8,13 @@
 
 namespace parity {
 
-/// Every writer takes a finished (or, after an interruption, partial but consistent) report. Files are written to a temporary name and renamed.
-/// All throw Error when the file cannot be written.
-nlohmann::json to_json(const Report& report);                                            // parity-report/1
+/// Every writer takes a finished (or, after an interruption, partial but consistent) report. Files are written to a
+/// temporary name and renamed. All throw Error when the file cannot be written.
+nlohmann::json to_json(const Report& report);  // parity-report/1
 void write_json(const Report& report, const std::filesystem::path& file);
-void write_junit(const Report& report, const std::filesystem::path& file);               // one test case per op and gate
-/// report.md with its SVG plots beside it in `folder` (log-scale error per layer, forced and free, per dtype). Without gnuplot: tables only, and the report says so.
+void write_junit(const Report& report, const std::filesystem::path& file);  // one test case per op and gate
+/// report.md with its SVG plots beside it in `folder` (log-scale error per layer, forced and free, per dtype). Without
+/// gnuplot: tables only, and the report says so.
 void write_markdown(const Report& report, const std::filesystem::path& folder);
 /// The table on a terminal: failures in full, the rest per kind. Colour only when `colour`.
 std::string console_summary(const Report& report, bool colour);

@@ -1,0 +1,152 @@
+// parity-report/1 (reports/parity-report-1.schema.json): every key always there, null for what does not exist.
+#include "report/markup.hpp"
+#include "report/sink.hpp"
+
+namespace parity {
+namespace {
+
+using nlohmann::json;
+
+json value(std::optional<double> number) { return number && std::isfinite(*number) ? json(*number) : json(nullptr); }
+
+json texts(const std::vector<std::string>& list) {
+  json out = json::array();
+  for (const auto& text : list) out.push_back(plain(text));
+  return out;
+}
+
+/// `stats` may be null: the same keys, all null.
+json stats_json(const Stats* s, const OracleStats* oracle) {
+  static const Stats kNone;
+  const Stats& from = s ? *s : kNone;
+  const auto when_measured = [&](auto x) { return s ? json(x) : json(nullptr); };
+  const OracleStats o = oracle ? *oracle : OracleStats{};
+  const bool has_worst = s && s->max_abs.has_value();
+  return {{"max_abs", value(from.max_abs)},
+          {"mean_abs", value(from.mean_abs)},
+          {"rmse", value(from.rmse)},
+          {"rel_l2", value(from.rel_l2)},
+          {"normalized_max", value(from.normalized_max)},
+          {"cosine", value(from.cosine)},
+          {"p95_abs", value(from.p95_abs)},
+          {"p99_abs", value(from.p99_abs)},
+          {"max_ulp", value(from.max_ulp)},
+          {"bitwise_equal_share", value(from.bitwise_equal_share)},
+          {"gain", value(from.gain)},
+          {"ratio", value(o.ratio)},
+          {"correlation", value(o.correlation)},
+          {"reference_error", value(o.reference_error)},
+          {"candidate_error", value(o.candidate_error)},
+          {"count", when_measured(from.count)},
+          {"nan_reference", when_measured(from.nan_reference)},
+          {"nan_candidate", when_measured(from.nan_candidate)},
+          {"special_mismatch", when_measured(from.special_mismatch)},
+          {"zeros_reference", when_measured(from.zeros_reference)},
+          {"worst_index", when_measured(from.worst_index)},
+          {"worst_reference", has_worst ? value(from.worst_reference) : json(nullptr)},
+          {"worst_candidate", has_worst ? value(from.worst_candidate) : json(nullptr)}};
+}
+
+json logic_json(const Logic& logic) {
+  return {{"rel_l2", value(logic.rel_l2)},
+          {"limit", value(logic.limit)},
+          {"verdict", logic.verdict ? json(verdict_name(*logic.verdict)) : json(nullptr)}};
+}
+
+json limits_json(const std::vector<Limit>& limits) {
+  json out = json::array();
+  for (const Limit& l : limits)
+    out.push_back({{"statistic", plain(l.statistic)},
+                   {"value", value(l.value)},
+                   {"at_least", l.at_least},
+                   {"origin", plain(l.origin)}});
+  return out;
+}
+
+json gate_json(Gate gate) { return gate == Gate::none ? json(nullptr) : json(gate_name(gate)); }
+
+json op_json(const OpResult& op) {
+  return {{"index", op.index},
+          {"reference", plain(op.reference)},
+          {"path", plain(op.path)},
+          {"candidate_path", plain(op.candidate_path)},
+          {"kind", plain(op.kind)},
+          {"call", op.call},
+          {"dtype", plain(op.dtype)},
+          {"tensor_dtype", plain(op.tensor_dtype)},
+          {"shape", op.shape},
+          {"verdict", verdict_name(op.verdict)},
+          {"gate", gate_json(op.gate)},
+          {"diagnosis", plain(op.diagnosis)},
+          {"logic", logic_json(op.logic)},
+          {"forced", stats_json(op.forced ? &*op.forced : nullptr, op.oracle ? &*op.oracle : nullptr)},
+          {"free", stats_json(op.free ? &*op.free : nullptr, nullptr)},
+          {"limits", limits_json(op.limits)},
+          {"amplification", value(op.amplification)},
+          {"predicted_free", value(op.predicted_free)},
+          {"blame", value(op.blame)},
+          {"rerun", plain(op.rerun)}};
+}
+
+json divergence_json(const OpResult* op) {
+  if (!op) return nullptr;
+  return {{"path", plain(op->path)},
+          {"call", op->call},
+          {"candidate_path", plain(op->candidate_path)},
+          {"reference", plain(op->reference)},
+          {"kind", plain(op->kind)},
+          {"dtype", plain(op->dtype)},
+          {"gate", gate_json(op->gate)},
+          {"diagnosis", plain(op->diagnosis)}};
+}
+
+json side_json(const Side& side) {
+  return {{"path", plain(side.path)},
+          {"sha256", plain(side.sha256)},
+          {"model", plain(side.model)},
+          {"producer", plain(side.producer)},
+          {"details", side.details}};
+}
+
+json coverage_json(const std::map<std::string, Coverage>& all) {
+  json out = json::object();
+  for (const auto& [reference, c] : all)
+    out[plain(reference)] = {{"paired", c.paired},
+                             {"covered", c.covered},
+                             {"uncovered", c.uncovered},
+                             {"unused", c.unused},
+                             {"uncovered_paths", texts(c.uncovered_paths)},
+                             {"unused_paths", texts(c.unused_paths)},
+                             {"unmatched_candidates", texts(c.unmatched_candidates)},
+                             {"opaque", texts(c.opaque)}};
+  return out;
+}
+
+}  // namespace
+
+json to_json(const Report& report) {
+  json ops = json::array();
+  for (const OpResult& op : report.ops) ops.push_back(op_json(op));
+  return {{"schema", "parity-report/1"},
+          {"command", plain(report.command)},
+          {"date", plain(report.date)},
+          {"seconds", value(report.seconds)},
+          {"machine", report.machine.is_object() ? report.machine : json::object()},
+          {"reference", side_json(report.reference)},
+          {"candidate", side_json(report.candidate)},
+          {"verdict", verdict_name(overall(report))},
+          {"counts", count_verdicts(report)},
+          {"first_divergence", divergence_json(first_divergence(report))},
+          {"coverage", coverage_json(report.coverage)},
+          {"warnings", texts(report.warnings)},
+          {"ops", std::move(ops)},
+          {"dtype_paths", json::array()},
+          {"video", nullptr}};
+}
+
+void write_json(const Report& report, const std::filesystem::path& file) {
+  // Machine and details are others' JSON: bytes that are not UTF-8 are replaced, not a reason to lose the report.
+  write_file(file, to_json(report).dump(1, ' ', false, json::error_handler_t::replace) + "\n");
+}
+
+}  // namespace parity

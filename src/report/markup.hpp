@@ -1,0 +1,31 @@
+// Text that came out of files (paths, messages, model names) is hostile: it must not break a table, open a tag, move a
+// terminal's cursor or call somebody by name. And how numbers look in tables.
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace parity {
+
+/// Valid UTF-8 on one line: bad bytes, control characters and marks that reorder text become visible escapes such as
+/// "\x1b" or "\u202e".
+std::string plain(std::string_view text);
+/// For an XML attribute or element.
+std::string xml(std::string_view text);
+/// Running text in Markdown (GitHub's flavour), in a table cell or not; no mention, link or tag comes to life.
+std::string markdown(std::string_view text);
+/// A name as code in Markdown, in a table cell or not.
+std::string markdown_code(std::string_view text);
+
+/// Three significant digits; "–" for a number that does not exist.
+std::string number(std::optional<double> value);
+/// Of equal elements: "41 %"; "100 %" only when all are equal.
+std::string share(std::optional<double> value);
+/// "12×64", "scalar" for no dimensions.
+std::string shape_text(const std::vector<int64_t>& shape);
+
+/// Columns of a text table: pads with spaces by characters, not bytes.
+std::string pad_right(std::string_view text, size_t width);
+std::string pad_left(std::string_view text, size_t width);
+
+}  // namespace parity

@@ -1,0 +1,144 @@
+#include "report/summary.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "report/markup.hpp"
+
+namespace parity {
+namespace {
+
+void keep(std::optional<double>& kept, std::optional<double> value, bool smallest) {
+  if (value && (!kept || (smallest ? *value < *kept : *value > *kept))) kept = value;
+}
+
+void add(const OpResult& op, KindRow& row) {
+  ++row.count;
+  ++row.verdicts[op.verdict];
+  keep(row.worst_logic, op.logic.rel_l2, false);
+  if (op.forced) {
+    keep(row.worst_rel_l2, op.forced->rel_l2, false);
+    keep(row.min_equal_share, op.forced->bitwise_equal_share, true);
+    keep(row.max_ulp, op.forced->max_ulp, false);
+  }
+  if (op.free) keep(row.worst_free, op.free->rel_l2, false);
+}
+
+std::vector<const OpResult*> select(const Report& report, bool (*wanted)(Verdict)) {
+  std::vector<const OpResult*> out;
+  for (const OpResult& op : report.ops)
+    if (wanted(op.verdict)) out.push_back(&op);
+  return out;
+}
+
+std::optional<double> statistic(const OpResult& op, const std::string& name) {
+  if (!op.forced) return std::nullopt;
+  const Stats& s = *op.forced;
+  const std::map<std::string, std::optional<double>> known{{"max_abs", s.max_abs},
+                                                           {"mean_abs", s.mean_abs},
+                                                           {"rmse", s.rmse},
+                                                           {"rel_l2", s.rel_l2},
+                                                           {"cosine", s.cosine},
+                                                           {"p95_abs", s.p95_abs},
+                                                           {"p99_abs", s.p99_abs},
+                                                           {"normalized_max", s.normalized_max},
+                                                           {"max_ulp", s.max_ulp},
+                                                           {"gain", s.gain},
+                                                           {"bitwise_equal_share", s.bitwise_equal_share}};
+  const auto found = known.find(name);
+  if (found != known.end()) return found->second;
+  if (op.oracle && name == "ratio") return op.oracle->ratio;
+  return op.oracle && name == "correlation" ? op.oracle->correlation : std::nullopt;
+}
+
+bool is_failure(Verdict v) { return v == Verdict::fail || v == Verdict::shape; }
+bool is_undecided(Verdict v) { return v != Verdict::pass && !is_failure(v); }
+
+}  // namespace
+
+std::vector<KindRow> by_kind(const Report& report) {
+  std::vector<std::string> dtypes;
+  std::map<std::pair<size_t, std::string>, KindRow> rows;
+  for (const OpResult& op : report.ops) {
+    const auto found = std::find(dtypes.begin(), dtypes.end(), op.dtype);
+    const auto place = static_cast<size_t>(found - dtypes.begin());
+    if (found == dtypes.end()) dtypes.push_back(op.dtype);
+    KindRow& row = rows[{place, op.kind}];
+    row.dtype = op.dtype;
+    row.kind = op.kind.empty() ? "?" : op.kind;
+    add(op, row);
+  }
+  std::vector<KindRow> out;
+  for (auto& [key, row] : rows) out.push_back(std::move(row));
+  return out;
+}
+
+std::string verdicts_text(const std::map<Verdict, int64_t>& verdicts) {
+  std::vector<std::string> parts;
+  for (const Verdict v : kWorstFirst)
+    if (const auto found = verdicts.find(v); found != verdicts.end())
+      parts.push_back(fmt::format("{} {}", verdict_name(v), found->second));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::vector<const OpResult*> failures(const Report& report) { return select(report, is_failure); }
+std::vector<const OpResult*> undecided(const Report& report) { return select(report, is_undecided); }
+
+std::string headline(const Report& report) {
+  if (report.ops.empty()) return "INCONCLUSIVE: nothing was compared.";
+  const size_t all = report.ops.size(), bad = failures(report).size(), open = undecided(report).size();
+  const std::string undecided_part =
+      open == 0 ? "" : fmt::format("{} {} inconclusive, missing or untrusted", open, open == 1 ? "is" : "are");
+  if (bad > 0)
+    return fmt::format("FAIL: {} of {} comparisons {}{}{}.", bad, all, bad == 1 ? "fails" : "fail", open ? "; " : "",
+                       undecided_part);
+  if (open > 0) return fmt::format("INCONCLUSIVE: of {} comparisons none fails, but {}.", all, undecided_part);
+  return all == 1 ? "PASS: the one comparison passes." : fmt::format("PASS: all {} comparisons pass.", all);
+}
+
+std::string divergence_sentence(const Report& report) {
+  const OpResult* op = first_divergence(report);
+  if (!op) return "";
+  return fmt::format("First divergence: {} ({}, {}), gate {}", row_name(*op), op->kind, op->dtype, gate_name(op->gate));
+}
+
+std::string totals_text(const Report& report) {
+  std::vector<std::string> parts;
+  const auto counts = count_verdicts(report);
+  for (auto v = kWorstFirst.rbegin(); v != kWorstFirst.rend(); ++v)
+    parts.push_back(fmt::format("{} {}", verdict_name(*v), counts.at(verdict_name(*v))));
+  return fmt::format("{}", fmt::join(parts, " · "));
+}
+
+std::vector<std::string> coverage_lines(const Report& report) {
+  std::vector<std::string> out;
+  for (const auto& [reference, c] : report.coverage) {
+    std::string line = reference.empty() ? "" : reference + ": ";
+    line += fmt::format("{} points of the reference compared, {} inside a later compared one, {} without counterpart",
+                        c.paired, c.covered, c.uncovered);
+    if (c.unused > 0) line += fmt::format(", {} that no output uses", c.unused);
+    if (!c.unmatched_candidates.empty())
+      line += fmt::format("; {} candidate tensors without reference", c.unmatched_candidates.size());
+    if (!c.opaque.empty()) line += fmt::format("; not replayed (recorded values used): {}", fmt::join(c.opaque, ", "));
+    out.push_back(line);
+  }
+  return out;
+}
+
+std::string row_name(const OpResult& op) {
+  std::string name = op.path.empty() ? "(the model's result)" : op.path;
+  if (op.call > 0) name += fmt::format(" call {}", op.call);
+  return op.reference.empty() ? name : fmt::format("{}: {}", op.reference, name);
+}
+
+std::vector<std::string> limit_lines(const OpResult& op) {
+  std::vector<std::string> out;
+  if (op.logic.limit)
+    out.push_back(fmt::format("fp64 logic: rel_l2 {} (must be <= {:.3g})", number(op.logic.rel_l2), *op.logic.limit));
+  for (const Limit& l : op.limits)
+    out.push_back(fmt::format("{} {} (must be {} {:.3g}; {})", l.statistic, number(statistic(op, l.statistic)),
+                              l.at_least ? ">=" : "<=", l.value, l.origin));
+  return out;
+}
+
+}  // namespace parity

@@ -1,0 +1,64 @@
+#include <doctest/doctest.h>
+
+#include "report/markup.hpp"
+#include "report/sink.hpp"
+#include "report_golden.hpp"
+#include "report_sample.hpp"
+
+using namespace parity;
+
+TEST_CASE("report: the console table is what it was") {
+  test::check_golden("console.txt", console_summary(test::sample_report(), false));
+  test::check_golden("console_colour.txt", console_summary(test::sample_report(), true));
+}
+
+TEST_CASE("report: nothing compared is said so, and is not green") {
+  const std::string text = console_summary(Report{}, false);
+  CHECK(text.find("INCONCLUSIVE: nothing was compared") == 0);
+  CHECK(text.find("PASS") == std::string::npos);
+}
+
+TEST_CASE("report: names from files cannot move the cursor or forge a line") {
+  const std::string text = console_summary(test::sample_report(true), false);
+  CHECK(text.find('\x1b') == std::string::npos);
+  CHECK(text.find('\xff') == std::string::npos);
+  CHECK(text.find("\\x1b[31m\\xff") != std::string::npos);
+  CHECK(text.find("@everyone`\n") == std::string::npos);
+}
+
+TEST_CASE("report: many failures are cut on the console, and it says so") {
+  Report r = test::sample_report();
+  const OpResult failing = r.ops[2];
+  for (int i = 0; i < 100; ++i) r.ops.push_back(failing);
+  CHECK(console_summary(r, false).find("… and 83 more failures") != std::string::npos);
+}
+
+TEST_CASE("report: plain text keeps letters and shows what is invisible") {
+  CHECK(plain("größe αβ 模型 🙂") == "größe αβ 模型 🙂");
+  CHECK(plain("a\nb\tc\x7f") == "a\\nb\\x09c\\x7f");
+  CHECK(plain("\xc3\x28 \xed\xa0\x80 \xc0\xaf") == "\\xc3( \\xed\\xa0\\x80 \\xc0\\xaf");  // broken, surrogate, overlong
+  CHECK(plain("abc\u202edcb") == "abc\\u202edcb");                                        // right-to-left override
+  CHECK(plain("\xc2\x9b"
+              "31m") == "\\x9b31m");  // the one-character CSI
+}
+
+TEST_CASE("report: markup in text stays text") {
+  CHECK(xml("<a b='c'>&\"") == "&lt;a b=&apos;c&apos;&gt;&amp;&quot;");
+  CHECK(markdown("a|b *c* _d_ snake_case [x](y) <i> `q`") ==
+        "a\\|b \\*c\\* \\_d\\_ snake_case \\[x\\](y) &lt;i&gt; \\`q\\`");
+  CHECK(markdown("@you #1 http://x") == "@<!-- -->you #<!-- -->1 http:<!-- -->//x");
+  CHECK(markdown_code("blocks.0.norm1/native_layer_norm.2") == "`blocks.0.norm1/native_layer_norm.2`");
+  CHECK(markdown_code("a|b`c<d>") == "<code>a&#124;b&#96;c&#60;d&#62;</code>");
+  CHECK(markdown_code("") == "<code>&quot;&quot;</code>");
+}
+
+TEST_CASE("report: columns are padded by characters") {
+  CHECK(pad_right("–", 3) == "–  ");
+  CHECK(pad_left("– %", 4) == " – %");
+  CHECK(number(std::nullopt) == "–");
+  CHECK(number(1.0 / 3) == "0.333");
+  CHECK(share(.41) == "41 %");
+  CHECK(share(1.0) == "100 %");
+  CHECK(share(1 - 1e-9) == "<100 %");  // one element in a billion is not none
+  CHECK(shape_text({1, 12, 64}) == "1×12×64");
+}

@@ -1,0 +1,67 @@
+// The published JSON Schema accepts what is written and rejects what the contract forbids. Needs valijson (Debian:
+// libvalijson-dev).
+#include <doctest/doctest.h>
+#include <valijson/adapters/nlohmann_json_adapter.hpp>
+#include <valijson/schema.hpp>
+#include <valijson/schema_parser.hpp>
+#include <valijson/validator.hpp>
+
+#include <fmt/ranges.h>
+#include <fstream>
+
+#include "report/sink.hpp"
+#include "report_sample.hpp"
+
+using namespace parity;
+using nlohmann::json;
+
+namespace {
+
+/// "" when the published schema accepts `document`, else the first complaint.
+std::string complaint(const json& document) {
+  std::ifstream file(PARITY_SOURCE_DIR "/reports/parity-report-1.schema.json");
+  const json text = json::parse(file);
+  valijson::Schema schema;
+  valijson::SchemaParser(valijson::SchemaParser::kDraft7)
+      .populateSchema(valijson::adapters::NlohmannJsonAdapter(text), schema);
+  valijson::ValidationResults results;
+  if (valijson::Validator().validate(schema, valijson::adapters::NlohmannJsonAdapter(document), &results)) return "";
+  valijson::ValidationResults::Error error;
+  results.popError(error);
+  return fmt::format("{}: {}", fmt::join(error.context, ""), error.description);
+}
+
+}  // namespace
+
+TEST_CASE("report: the JSON satisfies the published schema, also empty, hostile and half-finished") {
+  CHECK(complaint(to_json(test::sample_report())) == "");
+  CHECK(complaint(to_json(test::sample_report(true))) == "");
+  CHECK(complaint(to_json(Report{})) == "");
+  Report half = test::sample_report();
+  half.ops.resize(3);
+  half.ops[2] = OpResult{};
+  half.coverage.clear();
+  CHECK(complaint(to_json(half)) == "");
+}
+
+TEST_CASE("report: the schema rejects what the contract forbids") {
+  const json good = to_json(test::sample_report());
+  const auto rejects = [&](auto change) {
+    json bad = good;
+    change(bad);
+    return complaint(bad) != "";
+  };
+  for (const auto& [key, value] : good.items()) CHECK(rejects([&](json& j) { j.erase(key); }));
+  for (const auto& [key, value] : good["ops"][0].items()) CHECK(rejects([&](json& j) { j["ops"][0].erase(key); }));
+  for (const auto& [key, value] : good["ops"][0]["forced"].items())
+    CHECK(rejects([&](json& j) { j["ops"][0]["free"].erase(key); }));
+  for (const auto& [key, value] : good["first_divergence"].items())
+    CHECK(rejects([&](json& j) { j["first_divergence"].erase(key); }));
+  CHECK(rejects([](json& j) { j["schema"] = "parity-report/2"; }));
+  CHECK(rejects([](json& j) { j["verdict"] = "missing"; }));
+  CHECK(rejects([](json& j) { j["counts"]["pass"] = -1; }));
+  CHECK(rejects([](json& j) { j["ops"][0]["verdict"] = "ok"; }));
+  CHECK(rejects([](json& j) { j["ops"][0]["forced"]["cosine"] = 1.5; }));
+  CHECK(rejects([](json& j) { j["ops"][0]["forced"]["rel_l2"] = "nan"; }));
+  CHECK(rejects([](json& j) { j["first_divergence"]["gate"] = "propagation"; }));
+}
