@@ -2,7 +2,7 @@
 
 Between two flushes nothing of the file's structure may reach the disk piecemeal, or a killed process leaves groups that point nowhere. HDF5 writes structure
 early only when its metadata cache is full; the cache is therefore larger than what can gather between flushes. A flush first brings out the values,
-then the events that refer to them. (Inside the flush itself, some milliseconds, HDF5 1.x has no atomic step.)
+then the events that refer to them; see disk.py for how it does.
 """
 import json
 import os
@@ -10,9 +10,10 @@ import time
 
 import h5py
 import numpy as np
-from h5py import h5d, h5f, h5g, h5p, h5s, h5t
+from h5py import h5d, h5f, h5fd, h5p, h5s, h5t
 
 from . import element_types
+from .disk import Disk
 from .errors import Error
 from .version import FORMAT
 
@@ -23,12 +24,11 @@ RESERVE = 4 << 20        # left free on the disk, so that the file can still be 
 _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
-def _access():
-    """File access properties: readable by HDF5 1.10 and later, no lock (a reader may look at a growing file; network disks often cannot lock)."""
+def _access(disk):
+    """File access properties: readable by HDF5 1.10 and later. No lock is taken: a reader may look at a growing file."""
     fapl = h5p.create(h5p.FILE_ACCESS)
     fapl.set_libver_bounds(h5f.LIBVER_EARLIEST, h5f.LIBVER_V110)
-    if hasattr(fapl, "set_file_locking"):
-        fapl.set_file_locking(False, True)
+    fapl.set_fileobj_driver(h5fd.fileobj_driver, disk)
     cache = fapl.get_mdc_config()
     cache.set_initial_size, cache.initial_size, cache.max_size, cache.min_size = True, CACHE_BYTES, CACHE_BYTES, CACHE_BYTES
     cache.incr_mode = cache.flash_incr_mode = cache.decr_mode = 0
@@ -54,24 +54,24 @@ class DumpFile:
 
     def __init__(self, path, level, producer, model="", provenance=None):
         """Raises parity_probe.Error when `path` cannot be created."""
-        self.path, self.closed = os.fspath(path), False
+        self.path, self.closed, self._file = os.fspath(path), False, None
         self._events, self._event_bytes, self._event_end = [], 0, 0
         self._since = [0, 0]  # value bytes, datasets since the last flush
         self._names, self._types = {}, {}
         temporary = os.path.join(os.path.dirname(self.path), f".{os.path.basename(self.path)}.{os.getpid()}.tmp")
         try:
-            self._file = h5py.File(h5f.create(os.fsencode(temporary), h5f.ACC_TRUNC, fapl=_access()))
+            self._disk = Disk(temporary)
             try:
+                self._file = h5py.File(h5f.create(os.fsencode(temporary), h5f.ACC_TRUNC, fapl=_access(self._disk)))
                 self._lay_out(level, producer, model, provenance or {})
-                self._file.flush()
+                self.flush()
                 os.replace(temporary, self.path)  # whoever has the older file open keeps it whole
             except BaseException:
-                self._file.close()
+                self.abandon()
                 os.unlink(temporary)
                 raise
         except (OSError, RuntimeError, ValueError) as e:
             raise Error(f"{self.path}: cannot create the file: {e}") from e
-        self._flushed = time.monotonic()
 
     def _lay_out(self, level, producer, model, provenance):
         f = self._file
@@ -94,6 +94,7 @@ class DumpFile:
             dataset = h5d.create(self._values, key.encode(), file_type, h5s.create_simple(bits.shape) if bits.ndim else h5s.create(h5s.SCALAR), self._create)
             if bits.size:
                 dataset.write(h5s.ALL, h5s.ALL, bits, mtype=file_type)
+                self._check()
             self._name_type(dataset, dtype)
             if strides is not None:
                 space, values = h5s.create_simple((len(strides),)), np.array(strides, dtype=np.int64)
@@ -109,8 +110,12 @@ class DumpFile:
         string, value = self._types[dtype]
         h5py.h5a.create(dataset, b"dtype", string, h5s.create(h5s.SCALAR)).write(value, mtype=string)
 
+    def _check(self):
+        if self._disk.error is not None:
+            raise self._disk.error
+
     def _room(self, nbytes):
-        """A full disk is found before HDF5 meets it: afterwards it could not even close the file."""
+        """A full disk is best found while there is still room to close the file properly."""
         if hasattr(os, "statvfs"):
             disk = os.statvfs(self.path)
             if disk.f_bavail * disk.f_frsize < nbytes + self._event_bytes + RESERVE:
@@ -141,35 +146,55 @@ class DumpFile:
     def flush(self):
         """Everything so far reaches the file: values first, then the events that name them. Raises parity_probe.Error when it cannot."""
         try:
-            self._file.flush()
+            self._settle(self._file.flush)
             if self._events:
                 lines = np.frombuffer(b"".join(self._events), dtype=np.uint8)
-                self._stream.resize((self._event_end + lines.size,))
-                self._stream[self._event_end:] = lines
-                self._event_end += lines.size
-                self._file.flush()
+                self._settle(self._append, lines)
         except (OSError, RuntimeError, ValueError) as e:
             raise Error(f"{self.path}: cannot write dataset /trace/events: {e}") from e
         self._events, self._event_bytes, self._since = [], 0, [0, 0]
         self._flushed = time.monotonic()
 
+    def _append(self, lines):
+        self._stream.resize((self._event_end + lines.size,))
+        self._stream[self._event_end:] = lines
+        self._event_end += lines.size
+        self._file.flush()
+
+    def _settle(self, step, *args):
+        self._disk.collect()
+        try:
+            step(*args)
+        finally:
+            self._disk.settle()
+        self._check()
+
     def close(self, complete=True):
         """Flushes and closes; `complete` says whether the recording ran to its end. A second call does nothing."""
         if self.closed:
             return
+        self.flush()
         self.closed = True
         try:
-            self.flush()
             if complete:
-                self._file.attrs.modify("complete", np.uint8(1))
-            self._file.close()
+                self._settle(self._file.attrs.modify, "complete", np.uint8(1))
+            self._settle(self._file.close)
+            self._disk.close()
         except (OSError, RuntimeError, ValueError) as e:
             raise Error(f"{self.path}: cannot close the file: {e}") from e
 
     def abandon(self):
-        """After a failed write: let go of the file, keeping what is readable. Never raises."""
+        """After a failure: lets go of the file, which stays as its last good flush left it. Never raises."""
+        if not self.closed and self._file is not None and self._disk.error is None:
+            try:
+                self.flush()
+            except Error:
+                pass
         self.closed, self._events = True, []
+        self._disk.error = self._disk.error or OSError("abandoned")
         try:
-            self._file.close()
+            if self._file is not None:
+                self._file.close()
         except Exception:
             pass
+        self._disk.close()

@@ -55,22 +55,41 @@ class Recorder:
         self._mode, self._exits = _OpMode(self), None
 
     def __enter__(self):
+        self.attach()
+        return self
+
+    def __exit__(self, kind, exception, traceback):
+        self.detach()
+        try:
+            self.close(complete=kind is None)
+        except Error:
+            if kind is None:
+                raise
+        return False
+
+    def attach(self):
+        """Starts to listen, on this thread. `attach` and `detach` may be repeated: what happens in between is then not recorded."""
         self._exits = contextlib.ExitStack()
         self._exits.enter_context(torch.compiler.set_stance("force_eager"))  # compiled code would run past the dispatch mode
         self._exits.enter_context(ModuleCalls(self._paths, self._begin, self._end))
         self._exits.enter_context(self._mode)
         _stack().append(self)
-        return self
 
-    def __exit__(self, kind, exception, traceback):
+    def detach(self):
+        """Stops listening."""
         _stack().remove(self)
-        self._exits.__exit__(kind, exception, traceback)
-        self._guard(self._program.finish, complete=kind is None)
+        self._exits.close()
+
+    def close(self, complete=True):
+        """Ends the file. Raises parity_probe.Error when recording failed on the way, or when there was nothing to record."""
+        if self.error is None:
+            try:
+                self._program.finish(complete)
+            except Error as e:
+                self.error = e
         if self.error is not None:
             self._program.abandon()
-            if kind is None:
-                raise self.error
-        return False
+            raise self.error
 
     def point(self, name, tensor):
         """Records `tensor` as boundary `name` (see parity_probe.point)."""

@@ -1,0 +1,166 @@
+"""What a killed or failing recording leaves behind: a file that can be read and replayed up to its last flush, and a model that was not disturbed."""
+import os
+import pathlib
+import random
+import resource
+import signal
+import subprocess
+import sys
+import time
+
+import h5py
+import pytest
+import torch
+
+from test_recorder_replay import Replay, parity_probe, same
+from test_recorder_traps import Fn
+
+_ENV = {**os.environ, "PYTHONPATH": str(pathlib.Path(parity_probe.__file__).parents[1]), "OMP_NUM_THREADS": "1"}
+
+# Forks one recording after another (importing torch each time would take longer than recording); each says when it has begun.
+_KILLED = """
+import os, sys, time, torch, parity_probe
+from parity_probe import dump_file
+dump_file.FLUSH_SECONDS = 0.03
+torch._dynamo
+class Block(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = torch.nn.Linear(16, 16), torch.nn.LayerNorm(16)
+    def forward(self, x):
+        return self.b(self.a(x).relu_() + x)
+model = torch.nn.Sequential(*[Block() for _ in range(8)])
+for line in sys.stdin:
+    pid = os.fork()
+    if pid == 0:
+        with torch.no_grad(), parity_probe.record(model, line.strip(), level="op"):
+            x = torch.randn(4, 16)
+            while True:
+                x = model(x)
+    print(pid, flush=True)
+    os.waitpid(pid, 0)
+"""
+
+
+def killed_recordings(folder, times):
+    child = subprocess.Popen([sys.executable, "-c", _KILLED], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=_ENV)
+    try:
+        for i, seconds in enumerate(times):
+            path = folder / f"{i}.h5"
+            child.stdin.write(f"{path}\n")
+            child.stdin.flush()
+            pid = int(child.stdout.readline())
+            begun = time.monotonic()
+            while not path.exists() and time.monotonic() - begun < 20:
+                time.sleep(0.001)
+            time.sleep(seconds)
+            os.kill(pid, signal.SIGKILL)
+            yield path
+    finally:
+        child.stdin.close()
+        child.wait(20)
+
+
+def test_kill_leaves_a_file_that_replays(tmp_path):
+    times = [random.Random(7).uniform(0.1, 0.5) for _ in range(6)]
+    found = []
+    for path in killed_recordings(tmp_path, times):
+        r = Replay(path)
+        assert r.file.attrs["complete"] == 0
+        r.run()
+        assert not r.wrong
+        found.append(r.checked)
+    assert min(found) > 50 and not list(tmp_path.glob(".*.tmp"))
+
+
+def test_an_older_file_survives_until_something_is_recorded(tmp_path):
+    path, model, x = tmp_path / "a.h5", torch.nn.Linear(2, 2), torch.ones(1, 2)
+    with parity_probe.record(model, path):
+        model(x)
+    old = path.read_bytes()
+    with pytest.raises(parity_probe.Error, match="nothing was recorded"):
+        with parity_probe.record(model, path):
+            pass
+    with pytest.raises(ZeroDivisionError):
+        with parity_probe.record(model, path):
+            1 / 0
+    assert path.read_bytes() == old
+    with h5py.File(path, "r"):  # whoever reads the old one keeps it
+        with parity_probe.record(model, path):
+            model(x + 1)
+    assert path.read_bytes() != old and list(tmp_path.iterdir()) == [path]
+
+
+_FULL = """
+import resource, sys, warnings, torch, parity_probe
+resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
+model = torch.nn.Sequential(*[torch.nn.Linear(64, 64) for _ in range(40)])
+x = torch.randn(16, 64)
+plain = model(x)
+warnings.simplefilter("ignore")
+try:
+    with parity_probe.record(model, sys.argv[1]):
+        out = model(x)
+        print(torch.equal(out, plain))
+except parity_probe.Error as e:
+    print(str(e))
+    import torch.nn as nn
+    print(nn.Module.__call__ is nn.Module._wrapped_call_impl)
+"""
+
+
+def test_a_full_disk_gives_one_error_and_the_model_runs_on(tmp_path):
+    path = tmp_path / "a.h5"
+    done = subprocess.run([sys.executable, "-c", _FULL, str(path)], capture_output=True, text=True, env=_ENV, timeout=100)
+    lines = done.stdout.splitlines()
+    assert lines[0] == "True" and lines[2] == "True" and len(lines) == 3, done.stdout + done.stderr
+    assert str(path) in lines[1] and "/values/" in lines[1]
+    assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr
+    r = Replay(path)
+    assert r.file.attrs["complete"] == 0 and not r.run().wrong
+
+
+def test_low_space_is_found_before_hdf5_meets_it(tmp_path, monkeypatch):
+    real = os.statvfs
+    monkeypatch.setattr(os, "statvfs", lambda path: type("S", (), {"f_bavail": 1100, "f_frsize": 4096})() if str(path).startswith(str(tmp_path)) else real(path))
+    model, x = torch.nn.Linear(1000, 1000), torch.ones(1, 1000)
+    with pytest.warns(UserWarning, match="recording stopped"), pytest.raises(parity_probe.Error, match=r"a\.h5.*/values/.*no space left"):
+        with parity_probe.record(model, tmp_path / "a.h5"):
+            out = model(x)
+    assert same(out, model(x))
+    assert Replay(tmp_path / "a.h5").file.attrs["complete"] == 0
+
+
+def test_a_fault_in_the_recorder_never_reaches_the_model(tmp_path, monkeypatch):
+    from parity_probe import program
+    def broken(*a):
+        raise ValueError("seeded")
+    for name in ("before_op", "after_op", "begin_call", "end_call"):
+        with monkeypatch.context() as patch:
+            patch.setattr(program.Program, name, broken)
+            model, x = torch.nn.Linear(2, 2), torch.ones(1, 2)
+            with pytest.warns(UserWarning, match="seeded"), pytest.raises(parity_probe.Error, match="ValueError: seeded"):
+                with parity_probe.record(model, tmp_path / "a.h5"):
+                    out = model(x)
+        assert same(out, model(x))
+
+
+@pytest.mark.parametrize("bad, error, words", [
+    (lambda d: (3, d / "a.h5", "op"), TypeError, "nn.Module"),
+    (lambda d: (torch.nn.Linear(1, 1), d / "a.h5", "sketchy"), ValueError, "level"),
+    (lambda d: (torch.nn.Linear(1, 1), d / "no" / "a.h5", "op"), parity_probe.Error, "no folder"),
+    (lambda d: (torch.nn.Linear(1, 1), d, "op"), parity_probe.Error, "is a folder")])
+def test_bad_arguments(tmp_path, bad, error, words):
+    with pytest.raises(error, match=words):
+        parity_probe.record(*bad(tmp_path))
+
+
+def test_calls_on_other_threads_are_not_mixed_in(tmp_path):
+    import threading
+    model, x = Fn(lambda m, x: x + 1), torch.ones(2)
+    with parity_probe.record(model, tmp_path / "a.h5"):
+        model(x)
+        t = threading.Thread(target=lambda: model(x))
+        t.start()
+        t.join()
+    assert sum(e["e"] == "call" for e in Replay(tmp_path / "a.h5").events) == 1
