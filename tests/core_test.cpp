@@ -16,7 +16,8 @@ TEST_CASE("precision: half-width floats rise to fp32, everything floating to fp6
 }
 
 TEST_CASE("precision: names go both ways and unknown ones are an error") {
-  for (const auto* name : {"float64", "bfloat16", "complex64", "bool", "float8_e4m3fn"}) CHECK(dtype_name(parse_dtype(name)) == name);
+  for (const auto* name : {"float64", "bfloat16", "complex64", "bool", "float8_e4m3fn"})
+    CHECK(dtype_name(parse_dtype(name)) == name);
   CHECK(dtype_name(parse_dtype("bf16")) == dtype_name(at::kBFloat16));
   CHECK_THROWS_AS(parse_dtype("float17"), Error);
 }

@@ -33,7 +33,8 @@ struct Local {  // what one precision's runs gave
 };
 
 int root_calls(const Program& program) {
-  return static_cast<int>(std::count_if(program.calls.begin(), program.calls.end(), [](const ModuleCall& c) { return c.path.empty(); }));
+  return static_cast<int>(
+      std::count_if(program.calls.begin(), program.calls.end(), [](const ModuleCall& c) { return c.path.empty(); }));
 }
 
 void forward_all(PortedModel& model, const Program& program, Probe& probe) {
@@ -56,16 +57,20 @@ class MainJob {
       perturbed_ = forced(Precision::fp64, logic_->reference.values, kPerturbation);
     }
     for (const std::string& dtype : options_.dtypes) {
-      if (dtype == "fp64") runs.push_back(logic_ ? *logic_ : run_precision(dtype, Precision::fp64));
-      else if (dtype == recorded_) runs.push_back(run_precision(dtype, Precision::recorded));
-      else if (dtype == "fp32" && recorded_ != "fp64") runs.push_back(run_precision(dtype, Precision::fp32));
+      if (dtype == "fp64")
+        runs.push_back(logic_ ? *logic_ : run_precision(dtype, Precision::fp64));
+      else if (dtype == recorded_)
+        runs.push_back(run_precision(dtype, Precision::recorded));
+      else if (dtype == "fp32" && recorded_ != "fp64")
+        runs.push_back(run_precision(dtype, Precision::fp32));
     }
     const auto ancestors = program_.marked_ancestors(marked_);
     for (const Pair& pair : pairs_)
       if (wanted(pair))
         for (const Local& run : runs) result_.rows.push_back(row(pair, run, ancestors[pair.boundary]));
     report_coverage();
-    std::stable_sort(result_.rows.begin(), result_.rows.end(), [](const OpResult& a, const OpResult& b) { return a.index < b.index; });
+    std::stable_sort(result_.rows.begin(), result_.rows.end(),
+                     [](const OpResult& a, const OpResult& b) { return a.index < b.index; });
     return std::move(result_);
   }
 
@@ -87,7 +92,8 @@ class MainJob {
       const auto target = map.find(boundary.path).value_or(NameMap::Target{boundary.path, {}, 0});
       const PointKey candidate{target.candidate, boundary.call};
       if (!boundary.comparable || !points.values.count(candidate)) continue;
-      if (!by_candidate_.emplace(candidate, pairs_.size()).second) continue;  // the first reference boundary of that value is the one
+      if (!by_candidate_.emplace(candidate, pairs_.size()).second)
+        continue;  // the first reference boundary of that value is the one
       marked_[b] = true;
       kinds_.push_back(model->kind(candidate.first));
       pairs_.push_back({b, candidate, target.layout});
@@ -97,7 +103,8 @@ class MainJob {
   }
 
   bool wanted(const Pair& pair) const {
-    return matches_layer(program_.boundaries[pair.boundary].path, options_.layer) || matches_layer(pair.candidate.first, options_.layer);
+    return matches_layer(program_.boundaries[pair.boundary].path, options_.layer) ||
+           matches_layer(pair.candidate.first, options_.layer);
   }
 
   Local run_precision(const std::string& dtype, Precision precision) {
@@ -105,7 +112,8 @@ class MainJob {
     run.dtype = dtype;
     run.precision = precision;
     options_.progress(dtype + " reference");
-    run.reference = precision == Precision::recorded ? recorded_values(dump_, program_, marked_) : replayed_values(dump_, program_, marked_, precision);
+    run.reference = precision == Precision::recorded ? recorded_values(dump_, program_, marked_)
+                                                     : replayed_values(dump_, program_, marked_, precision);
     if (options_.forced) {
       options_.progress(dtype + " teacher-forced");
       run.forced = forced(precision, run.reference.values, 0);
@@ -120,7 +128,8 @@ class MainJob {
     return run;
   }
 
-  // The candidate's values, each computed from the reference's. With `noise` the reference's are handed back perturbed by that relative amount.
+  // The candidate's values, each computed from the reference's. With `noise` the reference's are handed back perturbed
+  // by that relative amount.
   Values forced(Precision precision, const Values& reference, double noise) {
     Values got;
     auto generator = at::make_generator<at::CPUGeneratorImpl>(20240229);
@@ -133,8 +142,10 @@ class MainJob {
       if (teacher == reference.end()) return value;
       const at::Tensor given = pair.layout.to_candidate(teacher->second);
       // In the candidate's own dtype and memory layout, so that its next kernel is its own.
-      at::Tensor next = given.sizes() == value.sizes() ? at::empty_like(value).copy_(given) : given.to(value.scalar_type());
-      if (noise != 0 && next.is_floating_point()) next = next * (1 + noise * at::randn(next.sizes(), generator, next.options()));
+      at::Tensor next =
+          given.sizes() == value.sizes() ? at::empty_like(value).copy_(given) : given.to(value.scalar_type());
+      if (noise != 0 && next.is_floating_point())
+        next = next * (1 + noise * at::randn(next.sizes(), generator, next.options()));
       return next;
     });
     const auto model = make_(dump_, precision);
@@ -146,7 +157,8 @@ class MainJob {
     Values got;
     CallbackProbe probe([&](const PointKey& point, const at::Tensor& value) -> at::Tensor {
       const auto found = by_candidate_.find(point);
-      if (found != by_candidate_.end()) got[pairs_[found->second].boundary] = pairs_[found->second].layout.to_reference(value).clone();
+      if (found != by_candidate_.end())
+        got[pairs_[found->second].boundary] = pairs_[found->second].layout.to_reference(value).clone();
       return value;
     });
     const auto model = make_(dump_, precision);
@@ -167,7 +179,8 @@ class MainJob {
     r.dtype = run.dtype;
     r.tensor_dtype = short_dtype_name(reference.scalar_type());
     r.shape = reference.sizes().vec();
-    r.rerun = fmt::format("parity-check run --reference '{}' --layer '{}' --dtype {}", dump_.file().string(), boundary.path, run.dtype);
+    r.rerun = fmt::format("parity-check run --reference '{}' --layer '{}' --dtype {}", dump_.file().string(),
+                          boundary.path, run.dtype);
     JudgeInput in;
     in.precision = run.precision;
     in.is_fp64 = run.dtype == "fp64";
@@ -189,14 +202,17 @@ class MainJob {
       if (value == side->end() || value->second.sizes() == reference.sizes()) continue;
       r.verdict = Verdict::shape;
       r.gate = Gate::structure;
-      r.diagnosis = fmt::format("shape differs: reference {}, candidate {}", c10::str(reference.sizes()), c10::str(value->second.sizes()));
+      r.diagnosis = fmt::format("shape differs: reference {}, candidate {}", c10::str(reference.sizes()),
+                                c10::str(value->second.sizes()));
       return false;
     }
     if (const auto value = run.forced.find(b); value != run.forced.end()) {
       in.candidate_dtype = value->second.scalar_type();
       r.forced = measure(reference, value->second);
-      if (const auto o = run.oracle.find(b); o != run.oracle.end()) r.oracle = measure_against_oracle(o->second, reference, value->second);
-      if (const auto m = run.reference.same_machine.find(b); m != run.reference.same_machine.end()) in.same_machine = measure(m->second, value->second);
+      if (const auto o = run.oracle.find(b); o != run.oracle.end())
+        r.oracle = measure_against_oracle(o->second, reference, value->second);
+      if (const auto m = run.reference.same_machine.find(b); m != run.reference.same_machine.end())
+        in.same_machine = measure(m->second, value->second);
       if (const auto n = run.reference.null.find(b); n != run.reference.null.end()) in.null = n->second;
     }
     if (const auto value = run.free.find(b); value != run.free.end()) r.free = measure(reference, value->second);
@@ -227,15 +243,20 @@ class MainJob {
 
   void report_coverage() {
     std::vector<bool> is_output(program_.boundaries.size());
-    for (size_t b = 0; b < is_output.size(); ++b) is_output[b] = program_.boundaries[b].path.empty() || program_.boundaries[b].path.starts_with("[");
+    for (size_t b = 0; b < is_output.size(); ++b)
+      is_output[b] = program_.boundaries[b].path.empty() || program_.boundaries[b].path.starts_with("[");
     const std::vector<bool> covered = program_.covered_by(marked_), live = program_.covered_by(is_output);
     Coverage& coverage = result_.coverage;
     for (size_t b = 0; b < marked_.size(); ++b) {
       const Boundary& boundary = program_.boundaries[b];
-      if (marked_[b]) ++coverage.paired;
-      else if (covered[b]) ++coverage.covered;
-      else if (!live[b] && !is_output[b]) ++coverage.unused, coverage.unused_paths.push_back(boundary.path);
-      else missing(boundary, b);
+      if (marked_[b])
+        ++coverage.paired;
+      else if (covered[b])
+        ++coverage.covered;
+      else if (!live[b] && !is_output[b])
+        ++coverage.unused, coverage.unused_paths.push_back(boundary.path);
+      else
+        missing(boundary, b);
     }
   }
 
@@ -274,14 +295,16 @@ class MainJob {
 
 std::string recorded_dtype(const Dump& dump, const Program& program) {
   const auto dtype = dump.provenance().find("dtype");
-  if (dtype != dump.provenance().end() && dtype->is_string()) return short_dtype_name(parse_dtype(dtype->get<std::string>()));
+  if (dtype != dump.provenance().end() && dtype->is_string())
+    return short_dtype_name(parse_dtype(dtype->get<std::string>()));
   for (const ModuleCall& call : program.calls)
     for (const Value& value : call.outputs)
       if (at::isFloatingType(value.dtype)) return short_dtype_name(value.dtype);
   return "fp32";
 }
 
-MainJobResult run_main_job(const Dump& dump, const Program& program, const ModelFactory& make, const MainJobOptions& options) {
+MainJobResult run_main_job(const Dump& dump, const Program& program, const ModelFactory& make,
+                           const MainJobOptions& options) {
   return MainJob(dump, program, make, options).run();
 }
 

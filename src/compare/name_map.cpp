@@ -60,7 +60,8 @@ Layout take_layout(std::string& text, const std::string& where) {
     if (const auto inside = take_call(text, "split")) {
       const auto numbers = integers(*inside, where);
       if (numbers.size() != 3 || numbers[1] < 0 || numbers[1] >= numbers[2])
-        throw Error(fmt::format("{}: split({}) must be split(axis, part, parts) with 0 <= part < parts", where, *inside));
+        throw Error(
+            fmt::format("{}: split({}) must be split(axis, part, parts) with 0 <= part < parts", where, *inside));
       layout.split = {numbers[0], numbers[1], numbers[2]};
       found = true;
     }
@@ -75,12 +76,14 @@ at::Tensor Layout::to_reference(const at::Tensor& candidate) const {
   if (split) {
     const auto [axis, part, parts] = *split;
     if (axis < -t.dim() || axis >= t.dim() || t.size(axis) % parts != 0)
-      throw Error(fmt::format("split({},{},{}) does not fit a tensor of shape {}", axis, part, parts, fmt::join(t.sizes(), "x")));
+      throw Error(fmt::format("split({},{},{}) does not fit a tensor of shape {}", axis, part, parts,
+                              fmt::join(t.sizes(), "x")));
     t = t.narrow(axis, part * (t.size(axis) / parts), t.size(axis) / parts);
   }
   if (permutation.empty()) return t;
   if (static_cast<int64_t>(permutation.size()) != t.dim())
-    throw Error(fmt::format("perm of {} axes does not fit a tensor of shape {}", permutation.size(), fmt::join(t.sizes(), "x")));
+    throw Error(fmt::format("perm of {} axes does not fit a tensor of shape {}", permutation.size(),
+                            fmt::join(t.sizes(), "x")));
   return t.permute(permutation);
 }
 
@@ -94,7 +97,8 @@ at::Tensor Layout::to_candidate(const at::Tensor& reference) const {
 
 NameMap::Rule NameMap::parse_rule(const std::string& text, const std::string& where) {
   const size_t equals = text.find(" = ");
-  if (equals == std::string::npos) throw Error(fmt::format("{}: expected 'REFERENCE = CANDIDATE', got '{}'", where, text));
+  if (equals == std::string::npos)
+    throw Error(fmt::format("{}: expected 'REFERENCE = CANDIDATE', got '{}'", where, text));
   Rule rule;
   rule.text = text;
   const std::string left = trim(std::string_view(text).substr(0, equals));
@@ -164,7 +168,8 @@ std::optional<NameMap::Target> NameMap::apply(const Rule& rule, const std::strin
     bool found = false;
     for (size_t g = 0; g < rule.captures.size() && !found; ++g)
       if (rule.captures[g] == wanted && skip-- == 0) candidate += match[g + 1].str(), found = true;
-    if (!found) throw Error(fmt::format("{}:{}: '{}' on the right has no counterpart on the left", origin_, rule.line, wanted));
+    if (!found)
+      throw Error(fmt::format("{}:{}: '{}' on the right has no counterpart on the left", origin_, rule.line, wanted));
   }
   return Target{candidate, rule.layout, rule.line};
 }
@@ -181,7 +186,9 @@ void NameMap::require_all_used(const std::vector<std::string>& references) const
     for (size_t r = 0; r < rules_.size(); ++r)
       if (!used[r] && apply(rules_[r], reference)) used[r] = true;
   for (size_t r = 0; r < rules_.size(); ++r)
-    if (!used[r]) throw Error(fmt::format("{}:{}: the rule '{}' matches nothing in the reference", origin_, rules_[r].line, rules_[r].text));
+    if (!used[r])
+      throw Error(fmt::format("{}:{}: the rule '{}' matches nothing in the reference", origin_, rules_[r].line,
+                              rules_[r].text));
 }
 
 bool matches_layer(std::string_view path, std::string_view pattern) {

@@ -2,8 +2,9 @@
 //
 //   REFERENCE = CANDIDATE [perm(0,2,1,3)] [split(axis,i,n)]     # comment
 //
-// `*` matches any text, `{name}` one run without '.' and '/'; both carry over to the right-hand side (`*` in order, `{name}` by name).
-// `perm` permutes the candidate's axes into the reference's; `split` takes part i of n along the candidate's `axis` first. Later lines win.
+// `*` matches any text, `{name}` one run without '.' and '/'; both carry over to the right-hand side (`*` in order,
+// `{name}` by name). `perm` permutes the candidate's axes into the reference's; `split` takes part i of n along the
+// candidate's `axis` first. Later lines win.
 #pragma once
 #include <ATen/ATen.h>
 
@@ -17,7 +18,7 @@ namespace parity {
 
 /// How a candidate tensor becomes comparable with the reference's.
 struct Layout {
-  std::vector<int64_t> permutation;          // of the candidate's axes; empty: as it is
+  std::vector<int64_t> permutation;             // of the candidate's axes; empty: as it is
   std::optional<std::array<int64_t, 3>> split;  // axis, part, parts
 
   /// Candidate's layout -> reference's (a view). Throws Error when the axes do not fit.
@@ -41,7 +42,8 @@ class NameMap {
   /// The last rule that matches, applied; nullopt when none does.
   std::optional<Target> find(const std::string& reference) const;
 
-  /// Throws Error naming the first rule that `find` never used for any of `references`: a misspelt rule must not pass silently.
+  /// Throws Error naming the first rule that `find` never used for any of `references`: a misspelt rule must not pass
+  /// silently.
   void require_all_used(const std::vector<std::string>& references) const;
 
  private:

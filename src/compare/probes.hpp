@@ -1,4 +1,5 @@
-// The probes of the main job: record a free run, hand the reference back op by op, and the same with a small perturbation.
+// The probes of the main job: record a free run, hand the reference back op by op, and the same with a small
+// perturbation.
 #pragma once
 #include <functional>
 #include <map>
@@ -21,7 +22,9 @@ class CallbackProbe final : public Probe {
   explicit CallbackProbe(OnPoint on_point) : Probe(true), on_point_(std::move(on_point)) {}
 
  private:
-  at::Tensor seen(const std::string& path, at::Tensor value) override { return on_point_({path, calls_[path]++}, value); }
+  at::Tensor seen(const std::string& path, at::Tensor value) override {
+    return on_point_({path, calls_[path]++}, value);
+  }
 
   OnPoint on_point_;
   std::map<std::string, int> calls_;

@@ -10,7 +10,8 @@ namespace parity {
 namespace {
 
 bool bitwise_equal(const at::Tensor& a, const at::Tensor& b) {
-  return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() && measure(a, b).bitwise_equal_share.value_or(a.numel() == 0 ? 1 : 0) == 1;
+  return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() &&
+         measure(a, b).bitwise_equal_share.value_or(a.numel() == 0 ? 1 : 0) == 1;
 }
 
 void widen(NullRun& null, const at::Tensor& recorded, const at::Tensor& computed) {
@@ -32,7 +33,8 @@ void widen_null(const Dump& dump, const Program& program, ReferenceValues& refer
 }
 
 struct KernelSwitch {  // restores what it changed
-  KernelSwitch(int threads, bool onednn) : threads_(at::get_num_threads()), onednn_(at::globalContext().userEnabledMkldnn()) {
+  KernelSwitch(int threads, bool onednn)
+      : threads_(at::get_num_threads()), onednn_(at::globalContext().userEnabledMkldnn()) {
     at::set_num_threads(threads);
     at::globalContext().setUserEnabledMkldnn(onednn);
   }
@@ -52,21 +54,22 @@ struct KernelSwitch {  // restores what it changed
 
 ReferenceValues recorded_values(const Dump& dump, const Program& program, const std::vector<bool>& marked) {
   ReferenceValues reference;
-  const ReplayReport report = replay(dump, program, {}, [&](size_t b, const at::Tensor& computed) -> std::optional<at::Tensor> {
-    if (!marked[b]) return std::nullopt;
-    const std::string& key = program.boundaries[b].value.key;
-    if (key.empty()) {
-      reference.values[b] = computed.detach().clone();
-      return std::nullopt;
-    }
-    const at::Tensor recorded = dump.value(key);
-    reference.values[b] = recorded;
-    const bool equal = bitwise_equal(recorded, computed);
-    widen(reference.null[b], recorded, computed);
-    if (equal) return std::nullopt;
-    reference.same_machine[b] = computed.detach().clone();
-    return recorded;
-  });
+  const ReplayReport report =
+      replay(dump, program, {}, [&](size_t b, const at::Tensor& computed) -> std::optional<at::Tensor> {
+        if (!marked[b]) return std::nullopt;
+        const std::string& key = program.boundaries[b].value.key;
+        if (key.empty()) {
+          reference.values[b] = computed.detach().clone();
+          return std::nullopt;
+        }
+        const at::Tensor recorded = dump.value(key);
+        reference.values[b] = recorded;
+        const bool equal = bitwise_equal(recorded, computed);
+        widen(reference.null[b], recorded, computed);
+        if (equal) return std::nullopt;
+        reference.same_machine[b] = computed.detach().clone();
+        return recorded;
+      });
   reference.opaque = report.opaque;
   if (!reference.same_machine.empty()) {
     const KernelSwitch one_thread(1, true);
@@ -77,20 +80,23 @@ ReferenceValues recorded_values(const Dump& dump, const Program& program, const 
   return reference;
 }
 
-ReferenceValues replayed_values(const Dump& dump, const Program& program, const std::vector<bool>& marked, Precision precision) {
+ReferenceValues replayed_values(const Dump& dump, const Program& program, const std::vector<bool>& marked,
+                                Precision precision) {
   ReferenceValues reference;
   ReplayOptions options;
   options.precision = precision;
-  const ReplayReport report = replay(dump, program, options, [&](size_t b, const at::Tensor& computed) -> std::optional<at::Tensor> {
-    if (marked[b]) reference.values[b] = computed.detach().clone();
-    return std::nullopt;
-  });
+  const ReplayReport report =
+      replay(dump, program, options, [&](size_t b, const at::Tensor& computed) -> std::optional<at::Tensor> {
+        if (marked[b]) reference.values[b] = computed.detach().clone();
+        return std::nullopt;
+      });
   reference.opaque = report.opaque;
   reference.lowered = report.lowered;
   return reference;
 }
 
-std::map<size_t, at::Tensor> fp64_on_given(const Dump& dump, const Program& program, const std::map<size_t, at::Tensor>& given) {
+std::map<size_t, at::Tensor> fp64_on_given(const Dump& dump, const Program& program,
+                                           const std::map<size_t, at::Tensor>& given) {
   std::map<size_t, at::Tensor> computed_values;
   ReplayOptions options;
   options.precision = Precision::fp64;

@@ -1,4 +1,5 @@
-// The one exception of the project: unusable input or usage. The command line prints it as one line and exits with status 2.
+// The one exception of the project: unusable input or usage. The command line prints it as one line and exits with
+// status 2.
 #pragma once
 #include <stdexcept>
 #include <string>

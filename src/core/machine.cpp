@@ -25,7 +25,8 @@ Machine this_machine() {
     if (!line.starts_with("flags")) continue;
     std::istringstream flags(after_colon(line));
     for (std::string flag; flags >> flag;)
-      if (flag == "avx2" || flag.starts_with("avx512") || flag.starts_with("amx")) m.cpu_flags += (m.cpu_flags.empty() ? "" : " ") + flag;
+      if (flag == "avx2" || flag.starts_with("avx512") || flag.starts_with("amx"))
+        m.cpu_flags += (m.cpu_flags.empty() ? "" : " ") + flag;
     break;
   }
   m.cpu_capability = at::get_cpu_capability();

@@ -57,7 +57,8 @@ std::string short_dtype_name(at::ScalarType dtype) { return std::string(row(dtyp
 at::ScalarType parse_dtype(std::string_view name) {
   for (const DtypeRow& r : kDtypes)
     if (r.name == name || r.short_name == name) return r.dtype;
-  throw Error(fmt::format("unknown dtype '{}' (known: float64, float32, float16, bfloat16, complex64, int64, …)", name));
+  throw Error(
+      fmt::format("unknown dtype '{}' (known: float64, float32, float16, bfloat16, complex64, int64, …)", name));
 }
 
 }  // namespace parity

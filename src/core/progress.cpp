@@ -9,7 +9,9 @@
 namespace parity {
 
 Progress::Progress(int64_t steps, bool quiet)
-    : steps_(std::max<int64_t>(steps, 1)), enabled_(!quiet && isatty(STDERR_FILENO)), start_(std::chrono::steady_clock::now()) {}
+    : steps_(std::max<int64_t>(steps, 1)),
+      enabled_(!quiet && isatty(STDERR_FILENO)),
+      start_(std::chrono::steady_clock::now()) {}
 
 Progress::~Progress() { clear(); }
 
@@ -21,7 +23,8 @@ void Progress::step(const std::string& what) {
   const std::string eta = done_ > 0 ? fmt::format("{:.0f} s left", seconds / share - seconds) : "";
   clear();
   const auto filled = static_cast<size_t>(24 * share);
-  fmt::print(stderr, "[{}{}] {}/{} {}  {}", std::string(filled, '#'), std::string(24 - filled, '.'), done_ + 1, steps_, eta, what.substr(0, 60));
+  fmt::print(stderr, "[{}{}] {}/{} {}  {}", std::string(filled, '#'), std::string(24 - filled, '.'), done_ + 1, steps_,
+             eta, what.substr(0, 60));
   std::fflush(stderr);
   shown_ = true;
 }

@@ -1,4 +1,5 @@
-// Progress with an estimate of the time left, on a terminal and only when the work takes over a second; silent in a pipe.
+// Progress with an estimate of the time left, on a terminal and only when the work takes over a second; silent in a
+// pipe.
 #pragma once
 #include <chrono>
 #include <string>
