@@ -22,18 +22,21 @@ class Dump {
 
   const std::filesystem::path& file() const;
   bool complete() const;
-  const std::string& level() const;     // op | module | sketch | stats
+  const std::string& level() const;  // op | module | sketch | stats
   const std::string& producer() const;
-  const std::string& model() const;     // class name
+  const std::string& model() const;  // class name
   const nlohmann::json& provenance() const;
 
-  /// The recorded events in execution order (FORMAT.md, "The program"). A last, half-written line of an incomplete file is left out.
+  /// The recorded events in execution order (FORMAT.md, "The program"). A last, half-written line of an incomplete file
+  /// is left out.
   const std::vector<nlohmann::json>& events() const;
 
   /// A stored tensor with its recorded dtype and strides. Throws Error when absent or unreadable.
   at::Tensor value(std::string_view key) const;
   bool has_value(std::string_view key) const;
   std::vector<std::string> value_keys() const;
+  /// dtype and shape of a stored tensor without reading its data.
+  std::pair<at::ScalarType, std::vector<int64_t>> value_type(std::string_view key) const;
 
   /// Names as in the state dict ("blocks.0.attn1.to_q.weight"), sorted.
   std::vector<std::string> weight_names() const;

@@ -2,6 +2,7 @@
 #pragma once
 #include <ATen/ATen.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -22,15 +23,16 @@ struct Value {
 
 /// One ATen op as recorded.
 struct Op {
-  std::string name;                        // "aten::add.Tensor"
-  std::string kind;                        // "add"
-  std::string path;                        // "blocks.0/add.1"
-  int call = 0;                            // how often this path was computed before (the module's call index)
-  int module_call = -1;                    // index into Program::calls of the innermost running call; -1: outside
-  nlohmann::json args, kwargs;             // encoded as in FORMAT.md
+  std::string name;             // "aten::add.Tensor"
+  std::string kind;             // "add"
+  std::string path;             // "blocks.0/add.1"
+  int call = 0;                 // how often this path was computed before (the module's call index)
+  int module_call = -1;         // index into Program::calls of the innermost running call; -1: outside
+  nlohmann::json args, kwargs;  // encoded as in FORMAT.md
   std::vector<std::optional<Value>> outputs;
-  std::string opaque;                      // non-empty: the reason why replay takes the stored outputs
-  bool view = false;                       // outputs alias inputs
+  std::string opaque;  // non-empty: the reason why replay takes the stored outputs
+  bool view = false;   // outputs alias inputs
+  int64_t event = 0;   // its line in /trace/events, from 1
 };
 
 /// One call of one module.
@@ -40,8 +42,8 @@ struct ModuleCall {
   int parent = -1;   // index into Program::calls
   std::string type;  // class name
   std::vector<Value> inputs, outputs;
-  nlohmann::json literals;       // non-tensor arguments by name
-  int begin = 0, end = 0;        // ops [begin, end) ran inside, children included
+  nlohmann::json literals;  // non-tensor arguments by name
+  int begin = 0, end = 0;   // ops [begin, end) ran inside, children included
 };
 
 /// A tensor that no recorded op made.
@@ -66,19 +68,22 @@ struct Program {
   std::vector<ModuleCall> calls;
   std::vector<Leaf> leaves;
   std::vector<Boundary> boundaries;  // in execution order; op outputs (views left out), module outputs, named points
+  std::map<std::pair<std::string, int>, size_t> index;  // (path, call) -> boundary, the first of that name
 
   /// Index of the boundary, or nullopt.
   std::optional<size_t> find(std::string_view path, int call = 0) const;
 
-  /// For each boundary the indices of those boundaries of `marked` (same length as `boundaries`) that it is directly computed from,
-  /// that is, along dataflow without another marked one between; views and in-place writes count as dataflow.
+  /// For each boundary the indices of those boundaries of `marked` (same length as `boundaries`) that it is directly
+  /// computed from, that is, along dataflow without another marked one between; views and in-place writes count as
+  /// dataflow.
   std::vector<std::vector<size_t>> marked_ancestors(const std::vector<bool>& marked) const;
 
   /// For each boundary: is it marked, or is some marked boundary computed from it (FORMAT: "covered")?
   std::vector<bool> covered_by(const std::vector<bool>& marked) const;
 };
 
-/// Builds the program from a dump's events. Throws Error naming the event when one is malformed, refers to an unknown value, or the ids are cyclic.
+/// Builds the program from a dump's events. Throws Error naming the event when one is malformed, refers to an unknown
+/// value, or the ids are cyclic.
 Program load_program(const Dump& dump);
 
 }  // namespace parity

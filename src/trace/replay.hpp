@@ -1,4 +1,5 @@
-// Running a recorded program again through LibTorch's boxed dispatcher: as recorded, in fp32 or in fp64, on recorded or given values.
+// Running a recorded program again through LibTorch's boxed dispatcher: as recorded, in fp32 or in fp64, on recorded or
+// given values.
 #pragma once
 #include <functional>
 #include <map>
@@ -13,21 +14,24 @@ namespace parity {
 
 struct ReplayOptions {
   Precision precision = Precision::recorded;
-  int begin = 0, end = -1;                    // ops [begin, end); -1: to the last. A begin > 0 takes what it needs from stored values
-  std::map<int64_t, at::Tensor> given;        // values to use instead of the recorded leaves, by value id
+  int begin = 0, end = -1;  // ops [begin, end); -1: to the last. A begin > 0 takes what it needs from stored values
+  std::map<int64_t, at::Tensor> given;  // values to use instead of the recorded leaves, by value id
 };
 
 struct ReplayReport {
-  std::vector<std::string> opaque;            // "path (op): reason" for every op whose stored values were taken
-  std::vector<std::string> lowered;           // fp64 only: ops whose result was not fp64 although a float, and was raised afterwards: the oracle has a floor there
+  std::vector<std::string> opaque;   // "path (op): reason" for every op whose stored values were taken
+  std::vector<std::string> lowered;  // fp64 only: ops whose result was not fp64 although a float, and was raised
+                                     // afterwards: the oracle has a floor there
 };
 
-/// Called at every boundary, in order, with the value the replay computed. Returning a tensor makes the replay go on from it
-/// (converted to the replay's dtype there); nullopt leaves it alone. The tensor is only valid (unaliased by later in-place ops) during the call.
+/// Called at every boundary, in order, with the value the replay computed. Returning a tensor makes the replay go on
+/// from it (converted to the replay's dtype there); nullopt leaves it alone. The tensor is only valid (unaliased by
+/// later in-place ops) during the call.
 using BoundaryVisitor = std::function<std::optional<at::Tensor>(size_t boundary, const at::Tensor& computed)>;
 
 /// One linear pass; memory is bounded by live values (each is dropped after its last use).
 /// Throws Error naming the op when an operator is unknown to this LibTorch or an argument does not fit its schema.
-ReplayReport replay(const Dump& dump, const Program& program, const ReplayOptions& options, const BoundaryVisitor& visit);
+ReplayReport replay(const Dump& dump, const Program& program, const ReplayOptions& options,
+                    const BoundaryVisitor& visit);
 
 }  // namespace parity

@@ -1,0 +1,114 @@
+// What a value is computed from, along the recorded ops, with memory shared between views and written in place.
+#include <algorithm>
+#include <iterator>
+
+#include "trace/flow.hpp"
+
+namespace parity {
+namespace {
+
+using Sources = std::vector<size_t>;  // marked boundaries, ascending
+
+void merge(Sources& into, const Sources& more) {
+  Sources all;
+  std::set_union(into.begin(), into.end(), more.begin(), more.end(), std::back_inserter(all));
+  into = std::move(all);
+}
+
+// Which marked boundaries each value was directly computed from. A value keeps its own answer until its memory is
+// written to through another name; from then on it has the answer of the whole memory (more than necessary, never
+// less).
+class Tracker {
+ public:
+  explicit Tracker(const Flow& flow) : flow_(flow) {}
+
+  Sources read(int64_t id) const {
+    const Memory& memory = memory_of(id);
+    const auto own = own_.find(id);
+    return own != own_.end() && own->second.version == memory.version ? own->second.sources : memory.sources;
+  }
+
+  void run(const Op& op, const OpFlow& flow) {
+    Sources all, others;  // of everything read; of what is read but not written
+    for (const int64_t id : flow.reads) {
+      merge(all, read(id));
+      if (std::find(flow.writes.begin(), flow.writes.end(), id) == flow.writes.end()) merge(others, read(id));
+    }
+    const bool overwrites = op.kind == "copy_" || op.kind == "fill_" || op.kind == "zero_";
+    for (const int64_t id : flow.writes) write(id, overwrites ? others : all, overwrites);
+    for (const int64_t id : flow.fresh) {
+      if (flow.base < 0) memories_[id].sources = all;
+      own_[id] = {all, memory_of(id).version};
+    }
+  }
+
+  // From here on `id` is what boundary b says. `everywhere`: also under its other names, since its memory is written
+  // later.
+  void cut(int64_t id, size_t b, bool everywhere) {
+    Memory& memory = memory_of(id);
+    merge(memory.sources, {b});
+    if (everywhere) ++memory.version;
+    own_[id] = {{b}, memory.version};
+  }
+
+ private:
+  struct Memory {
+    Sources sources;
+    int version = 0;  // counts writes
+  };
+
+  int64_t root(int64_t id) const { return flow_.root.at(id); }
+  Memory& memory_of(int64_t id) { return memories_[root(id)]; }
+  const Memory& memory_of(int64_t id) const {
+    static const Memory untouched;
+    const auto found = memories_.find(root(id));
+    return found == memories_.end() ? untouched : found->second;
+  }
+
+  void write(int64_t id, const Sources& sources, bool overwrites) {
+    Memory& memory = memory_of(id);
+    ++memory.version;
+    if (overwrites && id == root(id)) memory.sources.clear();
+    merge(memory.sources, sources);
+    own_[id] = {sources, memory.version};
+  }
+
+  const Flow& flow_;
+  std::unordered_map<int64_t, Memory> memories_;  // by root
+  std::unordered_map<int64_t, Memory> own_;       // by value
+};
+
+}  // namespace
+
+std::vector<std::vector<size_t>> Program::marked_ancestors(const std::vector<bool>& marked) const {
+  const Flow flow = analyse_flow(*this);
+  Tracker tracker(flow);
+  std::vector<std::vector<size_t>> ancestors(boundaries.size());
+  size_t b = 0;
+  for (int position = 0; position <= static_cast<int>(ops.size()); ++position) {
+    for (; b < boundaries.size() && boundaries[b].position == position; ++b) {
+      const int64_t id = boundaries[b].value.id;
+      ancestors[b] = tracker.read(id);
+      if (marked[b]) tracker.cut(id, b, flow.written_from(id, position));
+    }
+    if (position < static_cast<int>(ops.size())) tracker.run(ops[position], flow.ops[position]);
+  }
+  return ancestors;
+}
+
+std::vector<bool> Program::covered_by(const std::vector<bool>& marked) const {
+  const auto direct = marked_ancestors(std::vector<bool>(boundaries.size(), true));
+  // The same value at the same moment under another name (an op's result that is its module's output) is the same
+  // evidence.
+  std::map<std::pair<int, int64_t>, std::vector<size_t>> same;
+  for (size_t b = 0; b < boundaries.size(); ++b) same[{boundaries[b].position, boundaries[b].value.id}].push_back(b);
+  std::vector<bool> covered = marked;
+  for (size_t b = boundaries.size(); b-- > 0;) {
+    if (!covered[b]) continue;
+    for (const size_t twin : same[{boundaries[b].position, boundaries[b].value.id}]) covered[twin] = true;
+    for (const size_t ancestor : direct[b]) covered[ancestor] = true;
+  }
+  return covered;
+}
+
+}  // namespace parity

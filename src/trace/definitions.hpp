@@ -1,0 +1,18 @@
+// What backend-only operators mean: their mathematics, written with plain ATen ops. Private to src/trace.
+#pragma once
+#include "trace/arguments.hpp"
+
+namespace parity {
+
+using Results = std::vector<std::optional<at::Tensor>>;
+
+struct Definition {
+  std::string_view op;  // recorded name
+  bool runs_here;       // a CPU kernel exists for the deployed dtypes: the definition serves only where that refuses
+  Results (*compute)(const c10::FunctionSchema& schema, const torch::jit::Stack& arguments);
+};
+
+/// nullptr when the operator needs none.
+const Definition* find_definition(std::string_view op);
+
+}  // namespace parity

@@ -1,0 +1,139 @@
+#include "trace/execute.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "core/error.hpp"
+#include "trace/definitions.hpp"
+#include "trace/flow.hpp"
+#include "trace/settings.hpp"
+
+namespace parity {
+namespace {
+
+bool is_float(at::ScalarType dtype) { return at::isFloatingType(dtype) || at::isComplexType(dtype); }
+
+bool has_float_tensor(const torch::jit::Stack& stack) {
+  for (const c10::IValue& value : stack) {
+    if (value.isTensor() && value.toTensor().defined() && is_float(value.toTensor().scalar_type()) &&
+        !value.toTensor().unsafeGetTensorImpl()->is_wrapped_number())
+      return true;
+    if (value.isTensorList())
+      for (const at::Tensor& tensor : value.toTensorVector())
+        if (tensor.defined() && is_float(tensor.scalar_type())) return true;
+  }
+  return false;
+}
+
+// The dtype that an op on integers alone (arange, int / int) is meant to give.
+std::optional<at::ScalarType> default_dtype_for(const Op& op, const torch::jit::Stack& stack, Precision precision) {
+  if (has_float_tensor(stack)) return std::nullopt;
+  for (const auto& output : op.outputs)
+    if (output && is_float(output->dtype)) return redirect(at::toRealValueType(output->dtype), precision);
+  return std::nullopt;
+}
+
+std::string one_line(std::string text) {
+  text.resize(std::min(text.find("\nException raised"), text.size()));
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
+// The kernel's own complaint as ours.
+torch::jit::Stack call_boxed(const c10::OperatorHandle& handle, torch::jit::Stack stack) {
+  try {
+    handle.callBoxed(&stack);
+  } catch (const c10::Error& error) {
+    throw Error(one_line(error.what_without_backtrace()));
+  } catch (const std::exception& error) {  // std::bad_alloc, IndexError, …
+    throw Error(one_line(error.what()));
+  }
+  return stack;
+}
+
+void check_shape(const Value& recorded, const at::Tensor& result, size_t output) {
+  if (result.sizes().vec() != recorded.shape)
+    throw Error(fmt::format("output {} has shape [{}] where [{}] was recorded", output, fmt::join(result.sizes(), ", "),
+                            fmt::join(recorded.shape, ", ")));
+}
+
+}  // namespace
+
+Executor::Executor(Precision precision, ValueLookup lookup, std::function<at::ScalarType(int64_t)> recorded_dtype)
+    : precision_(precision), lookup_(std::move(lookup)), recorded_dtype_(std::move(recorded_dtype)) {}
+
+Executed Executor::run(const Op& op, bool writes) const {
+  const auto handle = find_operator(op.name);
+  if (!handle)
+    throw Error(
+        "this LibTorch has no such operator; use the recording's version of PyTorch, or record the op as opaque");
+  Executed done;
+  done.results = call(op, *handle, writes);
+  done.results.resize(std::max(done.results.size(), op.outputs.size()));
+  for (size_t j = 0; j < op.outputs.size(); ++j) {
+    auto& result = done.results[j];
+    if (!op.outputs[j] || !result) continue;
+    check_shape(*op.outputs[j], *result, j);
+    const at::ScalarType wanted = redirect(op.outputs[j]->dtype, precision_), got = result->scalar_type();
+    if (got == wanted) continue;
+    if (precision_ == Precision::recorded || writes || !is_float(wanted) || !is_float(got))
+      throw Error(fmt::format("output {} is {} where {} was expected", j, dtype_name(got), dtype_name(wanted)));
+    result = result->to(wanted);
+    done.lowered = true;
+  }
+  return done;
+}
+
+std::vector<std::optional<at::Tensor>> Executor::call(const Op& op, const c10::OperatorHandle& handle,
+                                                      bool writes) const {
+  if (reinterprets_bits(op)) return call_as_recorded(op, handle);
+  const Definition* definition = find_definition(op.name);
+  torch::jit::Stack stack = arguments(op, handle.schema());
+  const DefaultDtype default_dtype(default_dtype_for(op, stack, precision_));
+  if (definition != nullptr && !definition->runs_here) return definition->compute(handle.schema(), stack);
+  try {
+    return flatten_results(call_boxed(handle, stack));
+  } catch (const Error&) {
+    // Kernels for some dtypes only (_grouped_mm, int8 and fp8 products): their definition, else the deployed dtype,
+    // which is then reported.
+    if (precision_ == Precision::recorded || writes || op.view) throw;
+    if (definition != nullptr) return definition->compute(handle.schema(), stack);
+  }
+  return call_as_recorded(op, handle);
+}
+
+// Arguments rounded to the recorded dtypes, so that a kernel without fp64 runs: the result carries its rounding.
+std::vector<std::optional<at::Tensor>> Executor::call_as_recorded(const Op& op,
+                                                                  const c10::OperatorHandle& handle) const {
+  const ValueLookup lowered = [&](int64_t id) { return lookup_(id).to(recorded_dtype_(id)); };
+  return flatten_results(call_boxed(handle, read_arguments(op, handle.schema(), Precision::recorded, lowered)));
+}
+
+torch::jit::Stack Executor::arguments(const Op& op, const c10::FunctionSchema& schema) const {
+  torch::jit::Stack stack = read_arguments(op, schema, precision_, lookup_);
+  std::vector<int64_t> reads;
+  for (const auto& argument : op.args) collect_ids(argument, reads);
+  // A factory without a dtype took its process's default: say it.
+  const auto dtype = argument_index(schema, "dtype");
+  if (dtype && stack[*dtype].isNone() && reads.empty() && !op.outputs.empty() && op.outputs.front())
+    stack[*dtype] = static_cast<int64_t>(redirect(op.outputs.front()->dtype, precision_));
+  // softmax(half) -> float in one kernel exists on GPUs alone: convert first.
+  const auto flag = argument_index(schema, "half_to_float");
+  if (flag && stack[*flag].isBool() && stack[*flag].toBool() && stack[0].isTensor()) {
+    stack[0] = stack[0].toTensor().to(redirect(at::kFloat, precision_));
+    stack[*flag] = false;
+  }
+  return stack;
+}
+
+// `view.dtype` of a float whose dtype is redirected: other bits, other numbers.
+bool Executor::reinterprets_bits(const Op& op) const {
+  if (precision_ == Precision::recorded || op.name != "aten::view.dtype" || op.outputs.empty() || !op.outputs[0])
+    return false;
+  std::vector<int64_t> reads;
+  collect_ids(op.args, reads);
+  const auto changes = [&](at::ScalarType dtype) { return redirect(dtype, precision_) != dtype; };
+  return changes(op.outputs[0]->dtype) || (!reads.empty() && changes(recorded_dtype_(reads[0])));
+}
+
+}  // namespace parity

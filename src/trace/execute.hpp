@@ -1,0 +1,34 @@
+// One recorded op through LibTorch's boxed dispatcher, under a precision. Private to src/trace.
+#pragma once
+#include "trace/arguments.hpp"
+
+namespace parity {
+
+struct Executed {
+  std::vector<std::optional<at::Tensor>>
+      results;           // one an output of the op, in the replay's dtypes; nullopt where nothing computes it
+  bool lowered = false;  // a float came out narrower than fp64 and was raised
+};
+
+class Executor {
+ public:
+  /// `lookup` hands out current values, `recorded_dtype` what a value had in the recording.
+  Executor(Precision precision, ValueLookup lookup, std::function<at::ScalarType(int64_t)> recorded_dtype);
+
+  /// Throws Error when this LibTorch lacks the operator, an argument does not fit, the kernel refuses, or the results
+  /// differ in number, shape or (as recorded) dtype from what was recorded. The message does not name the op: the
+  /// caller does. `writes`: the op changes arguments in place.
+  Executed run(const Op& op, bool writes) const;
+
+ private:
+  std::vector<std::optional<at::Tensor>> call(const Op& op, const c10::OperatorHandle& handle, bool writes) const;
+  std::vector<std::optional<at::Tensor>> call_as_recorded(const Op& op, const c10::OperatorHandle& handle) const;
+  torch::jit::Stack arguments(const Op& op, const c10::FunctionSchema& schema) const;
+  bool reinterprets_bits(const Op& op) const;
+
+  Precision precision_;
+  ValueLookup lookup_;
+  std::function<at::ScalarType(int64_t)> recorded_dtype_;
+};
+
+}  // namespace parity

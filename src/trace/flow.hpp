@@ -1,0 +1,32 @@
+// Which values each op reads, writes and makes, and which of them share memory. Read from the recording; nothing is
+// executed.
+#pragma once
+#include <unordered_map>
+#include <unordered_set>
+
+#include "trace/program.hpp"
+
+namespace parity {
+
+struct OpFlow {
+  std::vector<int64_t> reads;   // value ids among the arguments, those written to included
+  std::vector<int64_t> writes;  // value ids written in place
+  std::vector<int64_t> fresh;   // value ids that this op defines
+  int64_t base = -1;            // of a view: the value whose memory the fresh ones share
+};
+
+struct Flow {
+  std::vector<OpFlow> ops;                      // one an op
+  std::unordered_map<int64_t, int64_t> root;    // value id -> the first value with that memory
+  std::unordered_map<int64_t, int> last_write;  // root -> index of the last op that writes to it; absent: none
+
+  /// Is the memory of `id` written to by an op at `position` or later?
+  bool written_from(int64_t id, int position) const;
+};
+
+Flow analyse_flow(const Program& program);
+
+/// Every value id in an encoded argument (FORMAT.md, "Arguments"), in order.
+void collect_ids(const nlohmann::json& argument, std::vector<int64_t>& ids);
+
+}  // namespace parity

@@ -1,0 +1,172 @@
+// Events -> Program: checks that the events fit together, and gives every op and boundary its path (FORMAT.md,
+// "Paths").
+#include <fmt/format.h>
+
+#include "core/error.hpp"
+#include "trace/event_reader.hpp"
+#include "trace/flow.hpp"
+#include "trace/operator.hpp"
+
+namespace parity {
+namespace {
+
+std::string output_path(const std::string& path, size_t output) {
+  return output == 0 ? path : fmt::format("{}[{}]", path, output);
+}
+
+bool is_numeric(at::ScalarType dtype) {
+  return at::isFloatingType(dtype) || at::isComplexType(dtype) || at::isIntegralType(dtype, /*includeBool=*/false);
+}
+
+// Attention kernels return, after the result and its logsumexp, random states and debug masks that no kernel fills.
+bool is_filler(const std::string& kind, size_t output) {
+  return output >= 2 && kind.find("attention") != std::string::npos;
+}
+
+class Builder {
+ public:
+  explicit Builder(const Dump& dump) : dump_(dump) {}
+
+  Program build() {
+    for (size_t i = 0; i < dump_.events().size(); ++i) {
+      const EventReader event(dump_, i);
+      const std::string kind = event.kind();
+      if (kind == "leaf")
+        leaf(event);
+      else if (kind == "call")
+        call(event);
+      else if (kind == "op")
+        op(event, i);
+      else if (kind == "ret")
+        ret(event);
+      else if (kind == "point")
+        point(event);
+      else if (kind != "note")
+        event.fail(fmt::format("kind '{}' is unknown", kind));
+    }
+    for (const auto& [serial, index] : open_) program_.calls[index].end = position();  // interrupted inside
+    for (size_t i = 0; i < program_.boundaries.size(); ++i)
+      program_.index.try_emplace({program_.boundaries[i].path, program_.boundaries[i].call}, i);
+    return std::move(program_);
+  }
+
+ private:
+  int position() const { return static_cast<int>(program_.ops.size()); }
+
+  void known(const EventReader& event, int64_t id) const {
+    if (!ids_.contains(id)) event.fail(fmt::format("value {} is used before anything defines it", id));
+  }
+
+  void leaf(const EventReader& event) {
+    Leaf leaf{event.value(), event.texts("names"), position()};
+    if (leaf.value.key.empty()) event.fail(fmt::format("leaf {} is not stored", leaf.value.id));
+    if (!ids_.insert(leaf.value.id).second) event.fail(fmt::format("value {} is defined twice", leaf.value.id));
+    program_.leaves.push_back(std::move(leaf));
+  }
+
+  void call(const EventReader& event) {
+    ModuleCall call;
+    call.path = event.text("path");
+    call.call = static_cast<int>(event.integer("call"));
+    call.type = event.text_or("class", "");
+    call.parent = call_index(event, event.integer("parent"));
+    call.inputs = event.values("inputs");
+    for (const Value& value : call.inputs) known(event, value.id);
+    call.literals = event.literal("literals", nlohmann::json::object());
+    call.begin = position();
+    const int index = static_cast<int>(program_.calls.size());
+    if (!serials_.emplace(event.integer("id"), index).second) event.fail("this call id was used before");
+    open_[event.integer("id")] = index;
+    program_.calls.push_back(std::move(call));
+  }
+
+  int call_index(const EventReader& event, int64_t serial) const {
+    if (serial == -1) return -1;
+    const auto found = serials_.find(serial);
+    if (found == serials_.end()) event.fail(fmt::format("module call {} has not begun", serial));
+    return found->second;
+  }
+
+  void op(const EventReader& event, size_t index) {
+    Op op;
+    op.event = static_cast<int64_t>(index) + 1;
+    op.name = event.text("op");
+    op.kind = operator_kind(op.name);
+    op.module_call = call_index(event, event.integer("in"));
+    const ModuleCall* inside = op.module_call < 0 ? nullptr : &program_.calls[op.module_call];
+    op.path = fmt::format("{}/{}.{}", inside ? inside->path : "~", op.kind, counts_[{op.module_call, op.kind}]++);
+    op.call = inside ? inside->call : 0;
+    op.args = event.literal("args", nlohmann::json::array());
+    op.kwargs = event.literal("kwargs", nlohmann::json::object());
+    op.opaque = event.text_or("opaque", "");
+    op.view = event.flag("view");
+    op.outputs = event.optional_values("out");
+    std::vector<int64_t> read;
+    collect_ids(op.args, read);
+    for (const auto& argument : op.kwargs) collect_ids(argument, read);
+    for (const int64_t id : read) known(event, id);
+    program_.ops.push_back(std::move(op));
+    op_boundaries(event, program_.ops.back());
+  }
+
+  void op_boundaries(const EventReader& event, const Op& op) {
+    for (size_t j = 0; j < op.outputs.size(); ++j) {
+      if (!op.outputs[j]) continue;
+      const Value& value = *op.outputs[j];
+      const bool fresh = ids_.insert(value.id).second;
+      if (op.view && fresh) continue;
+      const bool comparable = is_numeric(value.dtype) && !is_uninitialised(op.kind) && !is_filler(op.kind, j);
+      boundary(event, {output_path(op.path, j), op.call, op.kind, position(), value, comparable});
+    }
+  }
+
+  void ret(const EventReader& event) {
+    const auto found = open_.find(event.integer("id"));
+    if (found == open_.end()) event.fail(fmt::format("module call {} is not running", event.integer("id")));
+    ModuleCall& call = program_.calls[found->second];
+    open_.erase(found);
+    call.end = position();
+    call.outputs = event.values("outputs");
+    for (size_t j = 0; j < call.outputs.size(); ++j) {
+      const Value& value = call.outputs[j];
+      boundary(event, {output_path(call.path, j), call.call, call.type, position(), value, is_numeric(value.dtype)});
+    }
+  }
+
+  // Only the writer's own outputs are places of the computation; its inputs and weights are found through the dump.
+  void point(const EventReader& event) {
+    const std::string role = event.text_or("role", "output");
+    if (role != "output" && role != "input" && role != "weight") event.fail(fmt::format("role '{}' is unknown", role));
+    const Value value = event.value();
+    if (!ids_.contains(value.id)) {  // named by a program that records no ops: it stands for itself
+      if (value.key.empty()) event.fail(fmt::format("value {} is neither computed nor stored", value.id));
+      ids_.insert(value.id);
+      program_.leaves.push_back({value, {}, position()});
+    }
+    if (role != "output") return;
+    boundary(event, {event.text("path"), static_cast<int>(event.integer("call")), "point", position(), value,
+                     is_numeric(value.dtype)});
+  }
+
+  void boundary(const EventReader& event, Boundary boundary) {
+    known(event, boundary.value.id);
+    program_.boundaries.push_back(std::move(boundary));
+  }
+
+  const Dump& dump_;
+  Program program_;
+  std::unordered_set<int64_t> ids_;                    // defined so far
+  std::unordered_map<int64_t, int> serials_, open_;    // call serial -> index; those that have not returned
+  std::map<std::pair<int, std::string>, int> counts_;  // (module call, op kind) -> how many so far
+};
+
+}  // namespace
+
+Program load_program(const Dump& dump) { return Builder(dump).build(); }
+
+std::optional<size_t> Program::find(std::string_view path, int call) const {
+  const auto found = index.find({std::string(path), call});
+  return found == index.end() ? std::nullopt : std::optional(found->second);
+}
+
+}  // namespace parity

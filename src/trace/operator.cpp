@@ -1,0 +1,31 @@
+#include "trace/operator.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace parity {
+namespace {
+
+constexpr std::array<std::string_view, 9> kUninitialised{
+    "empty",     "empty_like",        "empty_strided", "empty_permuted", "empty_quantized",
+    "new_empty", "new_empty_strided", "resize",        "resize_"};
+
+}  // namespace
+
+std::optional<c10::OperatorHandle> find_operator(const std::string& name) {
+  const size_t scope = name.find("::");
+  const size_t dot = name.find('.', scope == std::string::npos ? 0 : scope);
+  const std::string overload = dot == std::string::npos ? "" : name.substr(dot + 1);
+  return c10::Dispatcher::singleton().findSchema({name.substr(0, dot), overload == "default" ? "" : overload});
+}
+
+std::string operator_kind(std::string_view name) {
+  if (const size_t scope = name.find("::"); scope != std::string_view::npos) name.remove_prefix(scope + 2);
+  return std::string(name.substr(0, name.find('.')));
+}
+
+bool is_uninitialised(std::string_view kind) {
+  return std::find(kUninitialised.begin(), kUninitialised.end(), kind) != kUninitialised.end();
+}
+
+}  // namespace parity

@@ -1,0 +1,21 @@
+// ATen's operators by their recorded names.
+#pragma once
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace parity {
+
+/// The operator of a recorded name ("aten::add.Tensor"; without overload: "aten::mm"); nullopt when this LibTorch has
+/// none.
+std::optional<c10::OperatorHandle> find_operator(const std::string& name);
+
+/// "aten::add.Tensor" -> "add".
+std::string operator_kind(std::string_view name);
+
+/// Does it only allocate, so that its result holds whatever the memory held?
+bool is_uninitialised(std::string_view kind);
+
+}  // namespace parity

@@ -1,0 +1,214 @@
+#include "trace/replay.hpp"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "core/error.hpp"
+#include "trace/execute.hpp"
+#include "trace/plan.hpp"
+#include "trace/settings.hpp"
+
+namespace parity {
+namespace {
+
+class Replayer {
+ public:
+  Replayer(const Dump& dump, const Program& program, const ReplayOptions& options, const BoundaryVisitor& visit)
+      : dump_(dump),
+        program_(program),
+        options_(options),
+        visit_(visit),
+        flow_(analyse_flow(program)),
+        executor_(
+            options.precision, [this](int64_t id) { return get(id); }, [this](int64_t id) { return dtypes_.at(id); }) {
+    for (const Leaf& leaf : program.leaves) {
+      leaves_[leaf.value.id] = &leaf;
+      dtypes_[leaf.value.id] = leaf.value.dtype;
+    }
+    for (const Op& op : program.ops)
+      for (const auto& output : op.outputs)
+        if (output) dtypes_.try_emplace(output->id, output->dtype);
+  }
+
+  ReplayReport run() {
+    const int end = options_.end < 0 ? static_cast<int>(program_.ops.size()) : options_.end;
+    if (options_.begin < 0 || end > static_cast<int>(program_.ops.size()) || options_.begin > end)
+      throw Error(fmt::format("{}: ops [{}, {}) are outside the program of {} ops", dump_.file().string(),
+                              options_.begin, end, program_.ops.size()));
+    std::unordered_set<int64_t> given;
+    for (const auto& [id, tensor] : options_.given) given.insert(id);
+    plan_ = make_plan(program_, flow_, options_.begin, end, given);
+    next_boundary_ = plan_.first_boundary;
+    // Recorded below autograd and autocast, so replayed below them.
+    const at::AutoDispatchBelowADInplaceOrView below_autograd;
+    const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+    const RecordedSettings settings(dump_.provenance());
+    cross(options_.begin);
+    for (int i = 0; i < end; ++i) {
+      if (plan_.steps[i] == Step::skip) continue;
+      step(i);
+      if (i >= options_.begin) cross(i + 1);
+      release(i);
+    }
+    return std::move(report_);
+  }
+
+ private:
+  at::ScalarType redirected(const Value& value) const { return redirect(value.dtype, options_.precision); }
+
+  at::Tensor stored(const Value& value) const {
+    at::Tensor tensor = dump_.value(value.key);
+    if (tensor.scalar_type() != value.dtype || tensor.sizes().vec() != value.shape)
+      throw Error(fmt::format("{}: dataset '/values/{}' is {} [{}], the program says {} [{}]", dump_.file().string(),
+                              value.key, dtype_name(tensor.scalar_type()), fmt::join(tensor.sizes(), ", "),
+                              dtype_name(value.dtype), fmt::join(value.shape, ", ")));
+    return tensor.to(redirected(value));
+  }
+
+  // Leaves are read when first needed.
+  at::Tensor get(int64_t id) {
+    if (const auto found = values_.find(id); found != values_.end()) return found->second;
+    if (const auto given = options_.given.find(id); given != options_.given.end())
+      return values_[id] = adopt(given->second, id);
+    const auto leaf = leaves_.find(id);
+    if (leaf == leaves_.end()) throw Error(fmt::format("value {} is not available", id));
+    return values_[id] = stored(leaf->second->value);
+  }
+
+  // Somebody else's tensor for value `id`; ops that write in place must not reach its memory.
+  at::Tensor adopt(const at::Tensor& tensor, int64_t id) const {
+    const at::ScalarType dtype = redirect(dtypes_.at(id), options_.precision);
+    return tensor.to(dtype, /*non_blocking=*/false, /*copy=*/flow_.written_from(id, 0));
+  }
+
+  void step(int i) {
+    const Op& op = program_.ops[i];
+    try {
+      if (plan_.steps[i] == Step::load)
+        take_stored(op);
+      else if (!op.opaque.empty() && has_stored(op))
+        take_opaque(op, i);
+      else
+        execute(op, i);
+    } catch (const Error& error) {
+      throw Error(
+          fmt::format("{}: event {}, {} ({}): {}", dump_.file().string(), op.event, op.path, op.name, error.what()));
+    }
+  }
+
+  static bool has_stored(const Op& op) {
+    return std::all_of(op.outputs.begin(), op.outputs.end(),
+                       [](const auto& output) { return !output || !output->key.empty(); });
+  }
+
+  void take_stored(const Op& op) {
+    for (const auto& output : op.outputs)
+      if (output && plan_.uses.contains(output->id)) put(*output, stored(*output));
+  }
+
+  // In place: the memory that others share gets the stored numbers.
+  void put(const Value& output, at::Tensor tensor) {
+    if (const auto found = values_.find(output.id); found != values_.end())
+      found->second.copy_(tensor);
+    else
+      values_[output.id] = std::move(tensor);
+  }
+
+  void take_opaque(const Op& op, int i) {
+    const OpFlow& flow = flow_.ops[i];
+    for (const int64_t id : flow.writes) {
+      const auto is_output = [&](const auto& output) { return output && output->id == id; };
+      if (std::none_of(op.outputs.begin(), op.outputs.end(), is_output))
+        throw Error(fmt::format("is opaque ({}) and writes to value {}, whose result is not stored", op.opaque, id));
+      get(id);
+    }
+    for (const auto& output : op.outputs)
+      if (output) put(*output, stored(*output));
+    report_.opaque.push_back(fmt::format("{} ({}): {}", op.path, op.name, op.opaque));
+  }
+
+  void execute(const Op& op, int i) {
+    const OpFlow& flow = flow_.ops[i];
+    if (flow.fresh.empty() && flow.writes.empty()) return;  // .item(), checks: their result is a literal of later ops
+    const bool uninitialised = is_uninitialised(op.kind);
+    if (!op.opaque.empty() && !uninitialised)
+      throw Error(fmt::format("is opaque ({}) and its result is not stored; record it with level=\"op\"", op.opaque));
+    Executed done = executor_.run(op, !flow.writes.empty());
+    for (size_t j = 0; j < op.outputs.size(); ++j) {
+      if (!op.outputs[j]) continue;
+      if (uninitialised && flow.writes.empty() && done.results[j])
+        done.results[j]->zero_();  // the same numbers every time
+      values_[op.outputs[j]->id] = done.results[j] ? *done.results[j] : filler(*op.outputs[j]);
+    }
+    if (done.lowered && options_.precision == Precision::fp64)
+      report_.lowered.push_back(fmt::format("{} ({})", op.path, op.name));
+  }
+
+  // What a definition does not compute (random states, debug masks): as stored, else zeros.
+  at::Tensor filler(const Value& output) const {
+    return output.key.empty() ? at::zeros(output.shape, redirected(output)) : stored(output);
+  }
+
+  void cross(int position) {
+    for (; next_boundary_ < plan_.end_boundary && program_.boundaries[next_boundary_].position == position;
+         ++next_boundary_) {
+      const Boundary& boundary = program_.boundaries[next_boundary_];
+      const int64_t id = boundary.value.id;
+      if (visit_) visit_one(boundary, get(id));
+      if (--plan_.uses[id] <= 0) values_.erase(id);
+    }
+  }
+
+  void visit_one(const Boundary& boundary, const at::Tensor& value) {
+    const at::Tensor computed = value.resolve_conj().resolve_neg();
+    const auto replacement = visit_(next_boundary_, computed);
+    if (!replacement || replacement->is_same(computed)) return;
+    if (replacement->sizes() != value.sizes())
+      throw Error(fmt::format("{}: the value given for '{}' has shape [{}], the reference's [{}]",
+                              dump_.file().string(), boundary.path, fmt::join(replacement->sizes(), ", "),
+                              fmt::join(value.sizes(), ", ")));
+    // Memory that is written to later stays shared with its other views; otherwise only this value is exchanged, so
+    // that other readers of a base (a weight, a residual) keep theirs.
+    if (flow_.written_from(boundary.value.id, boundary.position) && value.is_non_overlapping_and_dense())
+      value.copy_(*replacement);
+    else
+      values_[boundary.value.id] = laid_out_like(*replacement, value);
+  }
+
+  // Kernels may sum in another order for other strides: keep them.
+  static at::Tensor laid_out_like(const at::Tensor& tensor, const at::Tensor& like) {
+    if (tensor.scalar_type() == like.scalar_type() && tensor.strides() == like.strides()) return tensor;
+    return at::empty_like(like, like.options().memory_format(at::MemoryFormat::Preserve)).copy_(tensor);
+  }
+
+  void release(int i) {
+    if (plan_.steps[i] == Step::run)
+      for (const int64_t id : flow_.ops[i].reads)
+        if (--plan_.uses[id] <= 0) values_.erase(id);
+    for (const int64_t id : flow_.ops[i].fresh)
+      if (plan_.uses[id] <= 0) values_.erase(id);
+  }
+
+  const Dump& dump_;
+  const Program& program_;
+  const ReplayOptions& options_;
+  const BoundaryVisitor& visit_;
+  Flow flow_;
+  Executor executor_;
+  Plan plan_;
+  size_t next_boundary_ = 0;
+  std::unordered_map<int64_t, const Leaf*> leaves_;
+  std::unordered_map<int64_t, at::ScalarType> dtypes_;  // as recorded
+  std::unordered_map<int64_t, at::Tensor> values_;      // alive
+  ReplayReport report_;
+};
+
+}  // namespace
+
+ReplayReport replay(const Dump& dump, const Program& program, const ReplayOptions& options,
+                    const BoundaryVisitor& visit) {
+  return Replayer(dump, program, options, visit).run();
+}
+
+}  // namespace parity
