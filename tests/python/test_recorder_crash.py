@@ -12,7 +12,7 @@ import h5py
 import pytest
 import torch
 
-from test_recorder_replay import Replay, parity_probe, same
+from test_recorder_replay import one_thread, parity_probe, Replay, same  # noqa: F401
 from test_recorder_traps import Fn
 
 _ENV = {**os.environ, "PYTHONPATH": str(pathlib.Path(parity_probe.__file__).parents[1]), "OMP_NUM_THREADS": "1"}
@@ -62,7 +62,7 @@ def killed_recordings(folder, times):
 
 
 def test_kill_leaves_a_file_that_replays(tmp_path):
-    times = [random.Random(7).uniform(0.1, 0.5) for _ in range(6)]
+    times = [random.Random(7).uniform(0.1, 0.4) for _ in range(4)]
     found = []
     for path in killed_recordings(tmp_path, times):
         r = Replay(path)
@@ -70,7 +70,7 @@ def test_kill_leaves_a_file_that_replays(tmp_path):
         r.run()
         assert not r.wrong
         found.append(r.checked)
-    assert min(found) > 50 and not list(tmp_path.glob(".*.tmp"))
+    assert min(found) > 20 and not list(tmp_path.glob(".*.tmp"))
 
 
 def test_an_older_file_survives_until_something_is_recorded(tmp_path):

@@ -2,7 +2,7 @@
 import pytest
 import torch
 
-from test_recorder_replay import parity_probe, replay, same
+from test_recorder_replay import one_thread, parity_probe, replay, same  # noqa: F401
 
 LEVELS = pytest.mark.parametrize("level", ["op", "module"])
 
@@ -96,9 +96,8 @@ def test_wan_vae_edits_in_place_and_caches(tmp_path, level):
     from diffusers import AutoencoderKLWan
     torch.manual_seed(0)
     vae = AutoencoderKLWan(base_dim=8, z_dim=4, dim_mult=[1, 1], num_res_blocks=1, attn_scales=[], temperal_downsample=[True]).eval()
-    video = torch.randn(1, 3, 5, 16, 16)
+    video = torch.randn(1, 3, 5, 8, 8)
     with torch.no_grad():
-        both(vae, lambda: vae(video), tmp_path / "a.h5", level)
         r = both(vae, lambda: vae.decode(vae.encode(video).latent_dist.mode()).sample.clamp_(-1, 1), tmp_path / "b.h5", level)
     assert any(e["e"] == "op" and e["op"] == "aten::clamp_" for e in r.events)
 

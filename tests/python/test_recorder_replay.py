@@ -14,6 +14,15 @@ import torch
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "probes" / "python"))
 import parity_probe  # noqa: E402
 
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Small tensors run faster so, and other tests keep their own number. Import it to use it."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 _CARRIER = {"bfloat16": (np.uint16, torch.int16), "float8_e4m3fn": (np.uint8, torch.uint8), "float8_e5m2": (np.uint8, torch.uint8)}
 
 

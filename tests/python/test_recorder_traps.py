@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from test_recorder_replay import load, parity_probe, replay, same
+from test_recorder_replay import load, one_thread, parity_probe, replay, same  # noqa: F401
 
 
 class Fn(torch.nn.Module):

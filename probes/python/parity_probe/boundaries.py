@@ -1,6 +1,7 @@
 """The tensors in a module's arguments and results, under names: forward's parameter names, and a dot for each step into a container."""
 import dataclasses
 import inspect
+import weakref
 from collections.abc import Mapping
 
 import torch
@@ -37,14 +38,38 @@ def flatten(x, name, tensors, literals, depth=0):
         flatten(value, f"{name}.{key}" if name else str(key), tensors, literals, depth + 1)
 
 
+_known = weakref.WeakKeyDictionary()  # a function may hold tensors: the cache must not hold the function
+
+
+def _parameters(forward):
+    """(names of the positional parameters, name of *args or None) of a function."""
+    try:
+        return _known[forward]
+    except (KeyError, TypeError):
+        pass
+    try:
+        parameters = list(inspect.signature(forward).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    found = ([p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)],
+             next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), None))
+    try:
+        _known[forward] = found
+    except TypeError:  # an object that takes no weak reference
+        pass
+    return found
+
+
 def bind(module, args, kwargs):
     """[(parameter name of module.forward, value)] as the caller gave them; `*args` is `args.0`, unknown positions are their number."""
-    try:
-        parameters = list(inspect.signature(module.forward).parameters.values())
-    except (TypeError, ValueError, AttributeError):
-        parameters = []
-    names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    rest = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), None)
+    if not args:
+        return list(kwargs.items())
+    forward = getattr(module, "forward", None)
+    if hasattr(forward, "__func__"):  # the method is made anew at each access, its function is not
+        names, rest = _parameters(forward.__func__)
+        names = names[1:]
+    else:
+        names, rest = _parameters(forward)
     bound = []
     for i, value in enumerate(args):
         spare = i - len(names)
