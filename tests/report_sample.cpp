@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 namespace parity::test {
 namespace {
 
@@ -121,6 +123,38 @@ Report sample_report(bool hostile) {
 
   r.coverage[""] = {7, 3, 1, 0, {"blocks.1.norm2"}, {}, {"extra"}, {}};
   r.warnings = {"recorded on another CPU: bitwise equality is judged against a replay here"};
+  return r;
+}
+
+Report large_report() {
+  Report r = sample_report();
+  r.ops.clear();
+  const std::vector<std::pair<std::string, std::string>> block{
+      {"norm1", "layer_norm"}, {"attn1.to_q", "linear"}, {"attn1.norm_q", "rms_norm"}, {"attn1.rope", "rope"},
+      {"attn1", "attention"},  {"norm2", "layer_norm"},  {"attn2", "attention"},       {"norm3", "layer_norm"},
+      {"ffn.net.0", "gelu"},   {"ffn", "linear"}};
+  const std::vector<std::pair<std::string, double>> runs{{"fp64", 0x1p-53}, {"fp32", 0x1p-24}, {"bf16", 0x1p-8}};
+  for (const auto& [dtype, unit] : runs)
+    for (int i = 0; i < 300; ++i) {
+      const auto& [name, kind] = block[static_cast<size_t>(i % 10)];
+      OpResult op = passing(i, fmt::format("blocks.{}.{}", i / 10, name), kind, dtype);
+      const double wave = 1 + .5 * std::sin(i * 12.9898),
+                   own = kind == "linear" || kind == "attention" ? .02 * unit * wave : 0;
+      const bool carried = dtype != "fp64" || i > 20;
+      op.forced = stats(own, own == 0 ? 1 : .9995, own == 0 ? 0 : 1);
+      op.free = stats(carried ? .4 * unit * wave * std::sqrt(1 + i) : 0, .6, 3);
+      op.predicted_free = .5 * unit * std::sqrt(1 + i);
+      if (dtype == "bf16" && i == 126) {
+        op.verdict = Verdict::fail;
+        op.gate = Gate::dtype_path;
+        op.forced = stats(2.4e-3, .41, 9);
+        op.diagnosis =
+            "59 % of elements differ bitwise (allowed 2 %); the fp64 logic agrees: a rounding is placed differently";
+      }
+      r.ops.push_back(op);
+    }
+  r.coverage[""] = {300, 41, 0, 0, {}, {}, {}, {}};
+  r.warnings.clear();
   return r;
 }
 

@@ -26,12 +26,6 @@ class Paint {
   bool colour_;
 };
 
-Verdict worst(const std::map<Verdict, int64_t>& verdicts) {
-  for (const Verdict v : kWorstFirst)
-    if (verdicts.count(v)) return v;
-  return Verdict::untrusted;
-}
-
 std::string kind_table(const Report& report, const Paint& paint) {
   const auto rows = by_kind(report);
   size_t width = 4;

@@ -81,6 +81,12 @@ std::string verdicts_text(const std::map<Verdict, int64_t>& verdicts) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
+Verdict worst(const std::map<Verdict, int64_t>& verdicts) {
+  for (const Verdict v : kWorstFirst)
+    if (verdicts.count(v)) return v;
+  return Verdict::untrusted;  // nothing was counted
+}
+
 std::vector<const OpResult*> failures(const Report& report) { return select(report, is_failure); }
 std::vector<const OpResult*> undecided(const Report& report) { return select(report, is_undecided); }
 

@@ -25,6 +25,9 @@ std::vector<KindRow> by_kind(const Report& report);
 /// "pass 12", "fail 1, pass 11": worst first.
 std::string verdicts_text(const std::map<Verdict, int64_t>& verdicts);
 
+/// The first of kWorstFirst that occurs.
+Verdict worst(const std::map<Verdict, int64_t>& verdicts);
+
 /// fail or shape; these are shown in full.
 std::vector<const OpResult*> failures(const Report& report);
 /// Neither pass nor failure.

@@ -1,0 +1,121 @@
+// JUnit XML for CI: a suite per reference and dtype run, a case per op and gate. <failure> is a fault that was found
+// (fail, shape); <error> is what could not be decided (inconclusive, missing, untrusted): viewers show both as not
+// green, and tell them apart.
+#include <fmt/format.h>
+
+#include "report/markup.hpp"
+#include "report/sink.hpp"
+#include "report/summary.hpp"
+
+namespace parity {
+namespace {
+
+struct GateCase {
+  std::string name;
+  Verdict verdict;
+};
+
+bool was_evaluated(const OpResult& op, Gate gate) {
+  switch (gate) {
+    case Gate::structure:
+      return op.forced || op.free || op.logic.verdict;
+    case Gate::logic:
+      return op.logic.verdict.has_value();
+    case Gate::dtype_path:
+      return !op.limits.empty();
+    case Gate::propagation:
+      return op.predicted_free.has_value();
+    case Gate::none:
+      return false;
+  }
+  return false;
+}
+
+/// The ladder stops at the first gate that is not green; later gates have no case then.
+std::vector<GateCase> cases(const OpResult& op) {
+  std::vector<GateCase> out;
+  // A verdict that no gate explains (untrusted, missing) leaves no gate that may be called passed.
+  if (op.gate == Gate::none && op.verdict != Verdict::pass) return {{"verdict", op.verdict}};
+  for (const Gate gate : {Gate::structure, Gate::logic, Gate::dtype_path, Gate::propagation}) {
+    if (gate == op.gate) {
+      out.push_back({gate_name(gate), op.verdict});
+      break;
+    }
+    if (was_evaluated(op, gate)) out.push_back({gate_name(gate), Verdict::pass});
+  }
+  if (out.empty()) out.push_back({"verdict", op.verdict});
+  return out;
+}
+
+std::string details(const OpResult& op) {
+  std::string text = fmt::format("{} {} {}\n", op.kind, op.dtype, shape_text(op.shape));
+  for (const std::string& line : limit_lines(op)) text += line + "\n";
+  text += "again: " + op.rerun;
+  std::string out;
+  for (size_t begin = 0, end = 0; end != std::string::npos; begin = end + 1) {  // line by line: xml() keeps to one
+    end = text.find('\n', begin);
+    out += xml(std::string_view(text).substr(begin, end == std::string::npos ? end : end - begin));
+    if (end != std::string::npos) out += "\n";
+  }
+  return out;
+}
+
+std::string case_text(const std::string& suite, const OpResult& op, const GateCase& c) {
+  const std::string head =
+      fmt::format("    <testcase classname=\"{}\" name=\"{} [{}]\"", xml(suite), xml(row_name(op)), c.name);
+  if (c.verdict == Verdict::pass) return head + "/>\n";
+  const char* element = c.verdict == Verdict::fail || c.verdict == Verdict::shape ? "failure" : "error";
+  return fmt::format("{}>\n      <{} type=\"{}\" message=\"{}\">{}</{}>\n    </testcase>\n", head, element,
+                     verdict_name(c.verdict), xml(op.diagnosis), details(op), element);
+}
+
+struct Suite {
+  std::string name, body;
+  int64_t tests = 0, failures = 0, errors = 0;
+
+  void add(const OpResult& op) {
+    for (const GateCase& c : cases(op)) {
+      body += case_text(name, op, c);
+      ++tests;
+      const bool failure = c.verdict == Verdict::fail || c.verdict == Verdict::shape;
+      failures += failure;
+      errors += !failure && c.verdict != Verdict::pass;
+    }
+  }
+};
+
+std::vector<Suite> suites(const Report& report) {
+  std::vector<Suite> out;
+  for (const OpResult& op : report.ops) {
+    const std::string name = op.reference.empty() ? op.dtype : fmt::format("{}.{}", op.reference, op.dtype);
+    auto found = std::find_if(out.begin(), out.end(), [&](const Suite& s) { return s.name == name; });
+    if (found == out.end()) found = out.insert(out.end(), Suite{.name = name, .body = {}});
+    found->add(op);
+  }
+  if (!out.empty()) return out;
+  // Nothing compared: an empty file would be green in most viewers.
+  return {{"report",
+           "    <testcase classname=\"report\" name=\"something was compared\">\n      <error type=\"inconclusive\" "
+           "message=\"nothing was compared\"/>\n    </testcase>\n",
+           1, 0, 1}};
+}
+
+}  // namespace
+
+void write_junit(const Report& report, const std::filesystem::path& file) {
+  const auto all = suites(report);
+  int64_t tests = 0, failed = 0, errors = 0;
+  for (const Suite& s : all) tests += s.tests, failed += s.failures, errors += s.errors;
+  std::string text = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
+  text += fmt::format("<testsuites name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" time=\"{:.3f}\">\n",
+                      xml(report.command), tests, failed, errors, report.seconds);
+  for (const Suite& s : all) {
+    text += fmt::format("  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\">\n", xml(s.name), s.tests,
+                        s.failures, s.errors);
+    text += s.body;
+    text += "  </testsuite>\n";
+  }
+  write_file(file, text + "</testsuites>\n");
+}
+
+}  // namespace parity
