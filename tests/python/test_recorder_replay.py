@@ -49,7 +49,7 @@ def same(a, b):
     """Bitwise equality; NaNs count by their bits."""
     if a.dtype != b.dtype or a.shape != b.shape:
         return False
-    a, b = (x.detach().resolve_conj().resolve_neg().contiguous().reshape(-1) for x in (a, b))
+    a, b = (x.detach().resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format).view(-1) for x in (a, b))
     if a.numel() == 0:
         return True
     return bool((a.view(torch.uint8) == b.view(torch.uint8)).all()) if a.dtype != torch.bool else bool((a == b).all())
@@ -137,9 +137,21 @@ class Replay:
         for value in e.get("writes", []):
             self.check(value, (e["op"], value["v"]))
 
-    @torch.no_grad()
     def run(self):
+        before = torch.is_grad_enabled()
+        try:
+            return self.run_events()
+        finally:
+            torch.set_grad_enabled(before)
+
+    def run_events(self):
+        grads = [False]
         for e in self.events:
+            if e["e"] == "call":
+                grads.append(e["grad"])
+            elif e["e"] == "ret":
+                grads.pop()
+            torch.set_grad_enabled(grads[-1])
             if e["e"] == "leaf":
                 self.leaf(e)
             elif e["e"] == "op":

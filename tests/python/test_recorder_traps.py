@@ -358,11 +358,51 @@ def test_backward_inside_a_recording(tmp_path):
     assert ops(r, "aten::tanh_backward")
 
 
-def test_vmap_and_flex_attention(tmp_path):
-    def f(m, x):
-        y = torch.vmap(lambda a: a * 2 + x[0])(x)
-        return y
-    _, r = record(Fn(f), tmp_path / "a.h5", torch.randn(3, 2))
+def _flex(m, x):
+    from torch.nn.attention.flex_attention import flex_attention
+    q = x.view(1, 1, 4, 2)
+    with torch.no_grad():
+        return flex_attention(q, q, q, score_mod=lambda score, b, h, i, j: score + (i - j))
+
+
+def _gradient(m, x):
+    return torch.func.grad(lambda w: torch.func.functional_call(m.layer, {"weight": w}, (x,)).sum())(m.layer.weight.detach())
+
+
+def _checkpoint(m, x):
+    from torch.utils.checkpoint import checkpoint
+    return checkpoint(m.layer, x, use_reentrant=False)
+
+
+OTHER = {
+    "vmap": lambda: Fn(lambda m, x: torch.vmap(lambda a: a * 2 + x[0])(x)),
+    "flex attention": lambda: Fn(_flex),
+    "lstm": lambda: torch.nn.LSTM(2, 3, 2, bidirectional=True),
+    "gru": lambda: torch.nn.GRU(2, 3, 2, dropout=0.5),
+    "quantised": lambda: torch.ao.quantization.quantize_dynamic(torch.nn.Sequential(torch.nn.Linear(2, 2)), dtype=torch.qint8),
+    "script": lambda: Fn(lambda m, x: m.scripted(x) + 1, scripted=torch.jit.script(torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU()))),
+    "fft": lambda: Fn(lambda m, x: torch.fft.irfft(torch.fft.rfft(x.view(-1)) * 1j)),
+    "several results": lambda: Fn(lambda m, x: (x.sort(), x.topk(1), torch.linalg.svd(x), x.split(1), torch._foreach_add([x, x], 1.0))),
+    "parametrised": lambda: torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(2, 2)),
+    "nested": lambda: Fn(lambda m, x: torch.nested.nested_tensor([x, x[:1]]).to_padded_tensor(0.0)),
+    "functional gradient": lambda: Fn(_gradient, layer=torch.nn.Linear(2, 2)),
+    "checkpointed": lambda: Fn(_checkpoint, layer=torch.nn.Linear(2, 2)),
+    "rrelu": lambda: Fn(lambda m, x: torch.nn.functional.rrelu(x, training=True)),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("level", ["op", "module"])
+@pytest.mark.parametrize("name", OTHER)
+def test_other_corners_of_pytorch(tmp_path, name, level):
+    torch.manual_seed(0)
+    model, x = OTHER[name](), torch.randn(4, 2)
+    torch.manual_seed(1)
+    plain = model(x)
+    torch.manual_seed(1)
+    out, _ = record(model, tmp_path / "a.h5", x, level=level)
+    a, b = (torch.utils._pytree.tree_leaves(y) for y in (plain, out))
+    assert len(a) == len(b) and all(map(same, a, b))
 
 
 def test_wrapper_subclasses_come_apart(tmp_path):

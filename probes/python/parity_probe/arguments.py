@@ -53,4 +53,4 @@ def literal(x):
     """A module's non-tensor argument as JSON."""
     if isinstance(x, str) and len(x) > 1000:
         return x[:1000] + "…"
-    return encode(x, lambda t: f"<tensor {dtype_name(t.dtype)} {list(t.shape)}>")
+    return encode(x, lambda t: f"<tensor {dtype_name(t.dtype)}>")

@@ -11,11 +11,22 @@ from .arguments import literal
 _MAX_DEPTH = 6
 
 
+def plain(t):
+    """The tensor that ops see: `t` without the wrappers of torch.func.grad; None for one inside vmap, whose ops see all of the batch at once."""
+    while torch._C._functorch.is_gradtrackingtensor(t):
+        t = torch._C._functorch.get_unwrapped(t)
+    return None if torch._C._functorch.is_functorch_wrapped_tensor(t) else t
+
+
 def flatten(x, name, tensors, literals, depth=0):
     """Collects [(name, tensor)] and {name: JSON} from `x`. Caches and other objects are not opened: what they hold is known by its value ids, and
     every layer's call would list every layer's cache."""
     if isinstance(x, torch.Tensor):
-        tensors.append((name, x))
+        t = plain(x)
+        if t is not None:
+            tensors.append((name, t))
+        else:
+            literals[name] = literal(x)
         return
     items = None
     if depth < _MAX_DEPTH:
@@ -88,7 +99,5 @@ def inputs(module, args, kwargs):
 def outputs(result):
     """[(name, tensor)] of a call's result; a single tensor is "0"."""
     tensors = []
-    if isinstance(result, torch.Tensor):
-        return [("0", result)]
     flatten(result, "", tensors, {})
     return [(name or "0", t) for name, t in tensors]

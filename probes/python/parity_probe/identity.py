@@ -39,6 +39,8 @@ class Value:
 
 
 def _storage(t):
+    if t.is_nested:
+        return None
     try:
         return t.untyped_storage()
     except (NotImplementedError, RuntimeError):  # sparse and other layouts have none
@@ -48,7 +50,7 @@ def _storage(t):
 def _layout(t, storage):
     # A tensor whose `.data` was exchanged is another value though it is the same object: no op tells, so the layout has to.
     if storage is None:
-        return (0, tuple(t.shape), t.dtype)
+        return (0, t.dtype)
     return (storage._cdata, tuple(t.shape), t.stride(), t.storage_offset(), t.dtype)
 
 

@@ -4,6 +4,9 @@ import torch
 _UNINITIALISED = {"empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided", "empty_quantized", "resize_", "resize", "resize_as_"}
 # Their schemas are silent about the running statistics they update when `training` is true.
 _SILENT_WRITES = {"native_batch_norm": (3, 4), "cudnn_batch_norm": (3, 4), "miopen_batch_norm": (3, 4)}
+# Results that hold scratch memory or generator states: whatever was there before, so no value to store or compare. {op: positions}
+_SCRATCH = {"mkldnn_rnn_layer": (3,), "_cudnn_rnn": (3, 4), "_scaled_dot_product_flash_attention": (6, 7, 8), "_scaled_dot_product_cudnn_attention": (6, 7, 8),
+            "_scaled_dot_product_efficient_attention": (2, 3), "_flash_attention_forward": (2, 3, 4), "_efficient_attention_forward": (2, 3)}
 _BACKEND_KEYS = {"cpu": "CPU", "cuda": "CUDA", "mps": "MPS", "xpu": "XPU", "meta": "Meta"}
 
 
@@ -23,6 +26,7 @@ class OpFacts:
         self.dynamic = torch.Tag.dynamic_output_shape in tags
         self.native = self.namespace in ("aten", "prims")
         self.uninitialised = self.native and self.base in _UNINITIALISED
+        self.scratch = _SCRATCH.get(self.base, ()) if self.native else ()
         self.as_strided = self.native and self.base.startswith("as_strided") and self.base in ("as_strided", "as_strided_")
         self.reads = not (self.known and any(r.alias_info is not None and not r.alias_info.is_write for r in schema.returns))
         self._own_kernel = {}

@@ -6,7 +6,7 @@ import torch
 from . import arguments, boundaries, provenance, weight_names
 from .dump_file import DumpFile, link_name
 from .identity import ValueTable
-from .torch_bits import dtype_name, storable, torch_bits
+from .torch_bits import dtype_name, shape, storable, torch_bits
 
 
 class _Frame:
@@ -65,14 +65,14 @@ class Program:
         if key is not None:
             for group, n in links:
                 file.link(group, n, key)
-        file.event(e="leaf", v=value.id, k=key, d=dtype_name(t.dtype), s=list(t.shape), names=[f"{group}/{link_name(n)}" for group, n in links],
+        file.event(e="leaf", v=value.id, k=key, d=dtype_name(t.dtype), s=shape(t), names=[f"{group}/{link_name(n)}" for group, n in links],
                    **({"alias": alias} if alias else {}))
         return value
 
     @staticmethod
     def _alias(t, memory):
         """Where `t` lies in the value that brought its memory into the program; None when it does not lie there as a whole."""
-        if memory is None or memory.root is None or memory.dtype != t.dtype:
+        if memory is None or memory.root is None or memory.dtype != t.dtype or t.is_nested:
             return None
         first = t.storage_offset()
         last = first + (sum((n - 1) * s for n, s in zip(t.shape, t.stride())) + 1 if t.numel() else 0)
@@ -94,7 +94,7 @@ class Program:
         return value.key
 
     def _json(self, t, value, store, name=None):
-        out = {"v": value.id, "d": dtype_name(t.dtype), "s": list(t.shape)}
+        out = {"v": value.id, "d": dtype_name(t.dtype), "s": shape(t)}
         if store or value.stored == value.version:
             key = self._store(t, value)
             if key is not None:
@@ -161,7 +161,7 @@ class Program:
         inputs = self._memories(args, kwargs)
         event = {"e": "op", "op": facts.name, "in": self._inside(), "args": args_json, "kwargs": kwargs_json, "out": []}
         view = False
-        for t in results:
+        for i, t in enumerate(results):
             if not isinstance(t, torch.Tensor):
                 event["out"].append(None)
                 continue
@@ -172,7 +172,7 @@ class Program:
                 if reason == "uninitialised" and value.memory is not None and not aliases:
                     value.memory.uninitialised = True
             view = view or aliases
-            event["out"].append(self._json(t, value, store and not (aliases and reason is None)))
+            event["out"].append(self._json(t, value, store and i not in facts.scratch and not (aliases and reason is None)))
         silent = [t for t in written if not any(t is r for r in tensors)]
         if silent:
             event["writes"] = [self._json(t, self._table.find(t), store) for t in silent]
@@ -210,7 +210,7 @@ class Program:
         kind = next((t.device.type for _, t in tensors), "cpu")
         autocast = dtype_name(torch.get_autocast_dtype(kind)) if torch.is_autocast_enabled(kind) else None
         self.file.event(e="call", id=frame.id, path=path, call=call, parent=self._inside(), **{"class": type(module).__name__}, inputs=inputs, literals=literals,
-                        autocast=autocast)
+                        autocast=autocast, grad=torch.is_grad_enabled())
         self._frames.append(frame)
         return frame
 

@@ -18,9 +18,14 @@ def dtype_name(dtype):
     return name
 
 
+def shape(t):
+    """t.shape as a list; None for a nested tensor, which has none."""
+    return None if t.is_nested else list(t.shape)
+
+
 def storable(t):
     """True when `t` has elements in memory: not meta, sparse, quantised, nor wrapped by a functional transform."""
-    return (t.layout == torch.strided and t.device.type != "meta" and not t.is_quantized and element_types.carrier(dtype_name(t.dtype)) is not None
+    return (t.layout == torch.strided and not t.is_nested and t.device.type != "meta" and not t.is_quantized and element_types.carrier(dtype_name(t.dtype)) is not None
             and not torch._C._functorch.is_functorch_wrapped_tensor(t) and not torch.utils._python_dispatch.is_traceable_wrapper_subclass(t))
 
 
@@ -46,7 +51,7 @@ class _Window:
 
 def torch_bits(t):
     """(dtype name, C-contiguous numpy array, strides or None) of any storable tensor, on any device."""
-    with torch._C._DisableTorchDispatch(), torch._C.DisableTorchFunctionSubclass(), torch.no_grad():
+    with torch._C._DisableTorchDispatch(), torch._C.DisableTorchFunctionSubclass(), torch._C._DisableFuncTorch(), torch.no_grad():
         name = dtype_name(t.dtype)
         carrier = element_types.carrier(name)
         plain = t.detach().cpu().resolve_conj().resolve_neg().contiguous()
