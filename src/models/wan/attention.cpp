@@ -1,4 +1,6 @@
 // The two attentions of a block: over the video's own tokens, and over text and image.
+#include <fmt/format.h>
+
 #include "models/wan/model.hpp"
 
 namespace parity {
@@ -11,14 +13,19 @@ at::Tensor WanModel::normed(std::string_view name, const at::Tensor& x, const at
   return probe(name, ops_.rms_norm(x, weight, config_.eps, path_.rms, precision_));
 }
 
-// The real form is written half by half where it is recorded, so its even and odd components are two points.
-at::Tensor WanModel::turned(std::string_view name, const at::Tensor& x, const RopeTurn& turn, Probe& probe) const {
+// The points are where recordings have values: the real form is written half by half, so its even and odd components
+// are two; complex64's product is read as real numbers without an op, so the pairs are it; complex128's is rounded to
+// fp32 afterwards.
+at::Tensor WanModel::turned(int64_t which, const at::Tensor& x, const RopeTurn& turn, Probe& probe) const {
   auto y = ops_.rope(x, turn, precision_);
-  if (path_.rope != RopeForm::real) return probe(name, std::move(y));
   if (!probe.active()) return y;
+  const auto name = [which](std::string_view op) { return fmt::format("/{}.{}", op, which); };
+  if (path_.rope == RopeForm::complex128) return probe(name("rope"), std::move(y));
+  if (path_.rope == RopeForm::complex64)
+    return at::view_as_real(probe(name("rope"), at::view_as_complex(y.unflatten(-1, {-1, 2})))).flatten(3);
   for (const int64_t half : {0, 1}) {
     const auto components = y.slice(-1, half, std::nullopt, 2);
-    const auto seen = probe(std::string(name) + (half ? "/odd" : "/even"), components);
+    const auto seen = probe(name(half ? "rope_odd" : "rope_even"), components);
     if (!seen.is_same(components)) components.copy_(seen);
   }
   return y;
@@ -34,9 +41,9 @@ at::Tensor WanModel::self_attention(const WanAttentionWeights& w, const at::Tens
                                     Probe& probe) const {
   const Probe::Scope in_attention(probe, ".self_attn");
   auto q = heads(normed(".norm_q", linear(".q", x, w.q, probe), w.norm_q, probe));
-  q = cast(WanCast::self_attn_q, turned("/rope.0", q, c.turn, probe), probe);
+  q = cast(WanCast::self_attn_q, turned(0, q, c.turn, probe), probe);
   auto k = heads(normed(".norm_k", linear(".k", x, w.k, probe), w.norm_k, probe));
-  k = cast(WanCast::self_attn_k, turned("/rope.1", k, c.turn, probe), probe);
+  k = cast(WanCast::self_attn_k, turned(1, k, c.turn, probe), probe);
   auto v = heads(linear(".v", x, w.v, probe));
   auto y = attend("/attention.0", q, k, v, c.mask, probe);
   q = k = v = at::Tensor();

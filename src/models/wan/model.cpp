@@ -1,5 +1,6 @@
 #include "models/wan/model.hpp"
 
+#include <c10/core/GradMode.h>
 #include <fmt/format.h>
 
 #include "core/error.hpp"
@@ -34,7 +35,7 @@ at::Tensor WanModel::embed_patches(const WanInputs& inputs, Probe& probe) const 
 }
 
 at::Tensor WanModel::forward(const WanInputs& inputs, Probe& probe) const {
-  const at::NoGradGuard no_grad;
+  const c10::NoGradGuard no_grad;
   auto x = embed_patches(inputs, probe);
   const Grid grid{x.size(2), x.size(3), x.size(4)};
   x = ops::tokens_of(x);
@@ -42,7 +43,7 @@ at::Tensor WanModel::forward(const WanInputs& inputs, Probe& probe) const {
   c.turn = ops_.rope_turn(weights_.rope, grid);
   if (path_.rope == RopeForm::real)
     c.turn.cos = probe("rope/cos", c.turn.cos), c.turn.sin = probe("rope/sin", c.turn.sin);
-  if (config_.frames_per_block) c.mask = probe("/mask", ops_.causal_mask(grid, config_.frames_per_block));
+  if (config_.frames_per_block) c.mask = ops_.causal_mask(grid, config_.frames_per_block);
   embed_time(inputs, grid, c, probe);
   embed_context(inputs, c, probe);
   for (int64_t i = 0; i < config_.layers; ++i) x = block(i, std::move(x), c, probe);

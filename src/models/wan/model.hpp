@@ -65,7 +65,7 @@ class WanModel {
                              Probe& probe) const;
   at::Tensor heads(const at::Tensor& x) const;
   at::Tensor normed(std::string_view name, const at::Tensor& x, const at::Tensor& weight, Probe& probe) const;
-  at::Tensor turned(std::string_view name, const at::Tensor& x, const RopeTurn& turn, Probe& probe) const;
+  at::Tensor turned(int64_t which, const at::Tensor& x, const RopeTurn& turn, Probe& probe) const;
   at::Tensor attend(std::string_view name, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                     const at::Tensor& mask, Probe& probe) const;
   // block.cpp
