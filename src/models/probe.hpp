@@ -18,6 +18,9 @@ class Probe {
     return seen(path_ + std::string(name), std::move(value));
   }
 
+  /// False: nobody looks, so a value may be written over and a point that costs something left out.
+  bool active() const { return active_; }
+
   /// A module: `Probe::Scope in_block(probe, "blocks.0.")` prefixes the names below it.
   class Scope {
    public:

@@ -1,0 +1,25 @@
+// Name maps from a recording's paths to the model's points. The files are probes/maps/wan_*.map, embedded at build
+// time.
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "models/wan/config.hpp"
+#include "models/wan/dtype_path.hpp"
+
+namespace parity {
+
+/// Text of probes/maps/<name>.map. Throws Error when there is none.
+std::string_view embedded_map(std::string_view name);
+
+/// What decides which ops a recording has, and so how they are numbered.
+struct WanMapTraits {
+  bool half = false;          // low is not fp32: the casts are there
+  bool latents_cast = false;  // the latents came in another dtype than the first convolution's
+  bool fps_tensor = false;    // diffusers copies a frame rate given as tensor
+};
+
+/// The parts that fit, one after the other.
+std::string wan_map(const WanConfig& config, const WanDtypePath& path, const WanMapTraits& traits);
+
+}  // namespace parity

@@ -1,0 +1,77 @@
+#include "ops/activation.hpp"
+
+#include "ops/owner.hpp"
+
+namespace parity {
+namespace ops {
+
+at::Tensor gelu(at::Tensor x, GeluForm form) {
+  const auto approximate = form == GeluForm::tanh ? "tanh" : "none";
+  if (sole_owner(x)) return at::gelu_(x, approximate);
+  return at::gelu(x, approximate);
+}
+
+at::Tensor silu(const at::Tensor& x) { return at::silu(x); }
+
+}  // namespace ops
+
+namespace {
+
+at::Tensor map(const OpCase& c, double (*f)(double)) {
+  const auto out = c.in[0].clone().contiguous();
+  for (double *y = out.data_ptr<double>(), *end = y + out.numel(); y != end; ++y) *y = f(*y);
+  return out;
+}
+
+// Hendrycks & Gimpel 2016: x Phi(x), and the tanh approximation with sqrt(2/pi) (x + 0.044715 x^3).
+at::Tensor gelu_tanh_reference(const OpCase& c) {
+  return map(c, [](double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))); });
+}
+// erfc keeps the digits that 1 + erf(x) loses for negative x.
+at::Tensor gelu_erf_reference(const OpCase& c) {
+  return map(c, [](double x) { return 0.5 * x * std::erfc(-x * M_SQRT1_2); });
+}
+at::Tensor silu_reference(const OpCase& c) {
+  return map(c, [](double x) { return x / (1 + std::exp(-x)); });
+}
+
+template <GeluForm form>
+at::Tensor run_gelu(const OpCase& c) {
+  return ops::gelu(c.in[0], form);
+}
+at::Tensor run_silu(const OpCase& c) { return ops::silu(c.in[0]); }
+
+// Odd sizes: the kernels' vector loop and their tail compute differently.
+std::vector<OpCase> cases() {
+  return {{"normal", {spread({2, 37, 53}, 1, 2.0)}},
+          {"special", {at::tensor({0.0, -0.0, 30.0, INFINITY, double(NAN)}, at::kDouble)}}};
+}
+
+}  // namespace
+
+// 1 + tanh cancels for negative x: relative error of single elements means nothing, so the whole is judged.
+const OpRow& gelu_tanh_row() {
+  static const OpRow row{"gelu tanh",
+                         gelu_tanh_reference,
+                         run_gelu<GeluForm::tanh>,
+                         cases,
+                         {{at::kDouble, {}, 4}, {at::kFloat, {}, 4}, {at::kBFloat16, {}, 0.6}}};
+  return row;
+}
+
+const OpRow& gelu_erf_row() {
+  static const OpRow row{"gelu erf",
+                         gelu_erf_reference,
+                         run_gelu<GeluForm::erf>,
+                         cases,
+                         {{at::kDouble, {}, 4}, {at::kFloat, {}, 4}, {at::kBFloat16, {}, 0.6}}};
+  return row;
+}
+
+const OpRow& silu_row() {
+  static const OpRow row{
+      "silu", silu_reference, run_silu, cases, {{at::kDouble, 4, {}}, {at::kFloat, 4, {}}, {at::kBFloat16, 1, {}}}};
+  return row;
+}
+
+}  // namespace parity

@@ -1,0 +1,65 @@
+#include "ops/linear.hpp"
+
+namespace parity {
+namespace ops {
+
+at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
+  return at::linear(x, weight, bias);
+}
+
+}  // namespace ops
+
+namespace {
+
+at::Tensor reference(const OpCase& c) {
+  const auto x = c.in[0].reshape({-1, c.in[0].size(-1)}), &w = c.in[1], &b = c.in[2];
+  const auto out = at::empty({x.size(0), w.size(0)}, at::kDouble);
+  const auto xs = x.accessor<double, 2>(), ws = w.accessor<double, 2>();
+  const auto bs = b.accessor<double, 1>();
+  auto ys = out.accessor<double, 2>();
+  for (int64_t i = 0; i < x.size(0); ++i)
+    for (int64_t o = 0; o < w.size(0); ++o) {
+      double sum = bs[o];
+      for (int64_t k = 0; k < w.size(1); ++k) sum += xs[i][k] * ws[o][k];
+      ys[i][o] = sum;
+    }
+  auto shape = c.in[0].sizes().vec();
+  shape.back() = w.size(0);
+  return out.view(shape);
+}
+
+at::Tensor run(const OpCase& c) { return ops::linear(c.in[0], c.in[1], c.in[2]); }
+
+// The slice that cuts image from text tokens: not contiguous as soon as there are two samples.
+at::Tensor run_apart(const OpCase& c) {
+  const auto x = at::cat({c.in[0], c.in[0]}, 1).slice(1, 0, c.in[0].size(1));
+  return ops::linear(x, c.in[1], c.in[2]);
+}
+
+std::vector<OpCase> cases() {
+  return {{"one row", {spread({1, 256}, 1), spread({64, 256}, 2, 0.06), spread({64}, 3, 0.2)}},
+          {"tokens", {spread({2, 33, 96}, 4), spread({160, 96}, 5, 0.1), spread({160}, 6, 0.2)}},
+          {"long sums", {spread({1, 20, 8960}, 7), spread({24, 8960}, 8, 0.01), spread({24}, 9, 0.2)}}};
+}
+std::vector<OpCase> two_samples() {
+  return {{"two samples", {spread({2, 33, 96}, 4), spread({160, 96}, 5, 0.1), spread({160}, 6, 0.2)}}};
+}
+
+}  // namespace
+
+const OpRow& linear_row() {
+  static const OpRow row{
+      "linear", reference, run, cases, {{at::kDouble, {}, 4}, {at::kFloat, {}, 8}, {at::kBFloat16, {}, 0.6}}};
+  return row;
+}
+
+const OpRow& linear_apart_row() {
+  static const OpRow row{"linear, bias apart",
+                         reference,
+                         run_apart,
+                         two_samples,
+                         {{at::kDouble, {}, 4}, {at::kFloat, {}, 4}, {at::kBFloat16, {}, 0.8}}};
+  return row;
+}
+
+}  // namespace parity

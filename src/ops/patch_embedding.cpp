@@ -1,0 +1,53 @@
+#include "ops/patch_embedding.hpp"
+
+namespace parity {
+namespace ops {
+
+at::Tensor patch_embedding(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
+  return at::conv3d(x, weight, bias, /*stride=*/weight.sizes().slice(2));
+}
+
+at::Tensor tokens_of(const at::Tensor& patches) { return patches.flatten(2).transpose(1, 2).contiguous(); }
+
+}  // namespace ops
+
+namespace {
+
+at::Tensor reference(const OpCase& c) {
+  const auto &x = c.in[0], &w = c.in[1];
+  const int64_t pt = w.size(2), ph = w.size(3), pw = w.size(4);
+  const auto out = at::empty({x.size(0), w.size(0), x.size(2) / pt, x.size(3) / ph, x.size(4) / pw}, at::kDouble);
+  const auto xs = x.accessor<double, 5>(), ws = w.accessor<double, 5>();
+  auto ys = out.accessor<double, 5>();
+  for (int64_t i = 0; i < out.numel(); ++i) {
+    int64_t rest = i, at[5];
+    for (int d = 4; d >= 0; --d) at[d] = rest % out.size(d), rest /= out.size(d);
+    double sum = c.in[2].accessor<double, 1>()[at[1]];
+    for (int64_t ch = 0; ch < x.size(1); ++ch)
+      for (int64_t t = 0; t < pt; ++t)
+        for (int64_t h = 0; h < ph; ++h)
+          for (int64_t v = 0; v < pw; ++v)
+            sum += xs[at[0]][ch][at[2] * pt + t][at[3] * ph + h][at[4] * pw + v] * ws[at[1]][ch][t][h][v];
+    ys[at[0]][at[1]][at[2]][at[3]][at[4]] = sum;
+  }
+  return out;
+}
+
+at::Tensor run(const OpCase& c) { return ops::patch_embedding(c.in[0], c.in[1], c.in[2]); }
+
+std::vector<OpCase> cases() {
+  return {{"1x2x2", {spread({1, 16, 3, 8, 12}, 1), spread({64, 16, 1, 2, 2}, 2, 0.12), spread({64}, 3, 0.2)}},
+          {"image to video, two samples",
+           {spread({2, 36, 3, 6, 10}, 4), spread({24, 36, 1, 2, 2}, 5, 0.08), spread({24}, 6, 0.2)}},
+          {"patch in time", {spread({1, 4, 4, 4, 6}, 7), spread({8, 4, 2, 2, 2}, 8, 0.2), spread({8}, 9, 0.2)}}};
+}
+
+}  // namespace
+
+const OpRow& patch_embedding_row() {
+  static const OpRow row{
+      "patch_embedding", reference, run, cases, {{at::kDouble, {}, 4}, {at::kFloat, {}, 4}, {at::kBFloat16, {}, 0.6}}};
+  return row;
+}
+
+}  // namespace parity

@@ -1,0 +1,94 @@
+// One sweep over the op table: every op, case and storage dtype against its independent fp64 reference, held to the
+// bound beside its code.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "core/error.hpp"
+#include "core/precision.hpp"
+#include "ops/table.hpp"
+
+using namespace parity;
+
+namespace {
+
+constexpr at::ScalarType kStorages[] = {at::kDouble, at::kFloat, at::kBFloat16};
+
+const OpBound* bound_of(const OpRow& row, at::ScalarType storage) {
+  for (const auto& bound : row.bounds)
+    if (bound.storage == storage && (bound.ulp || bound.rel_l2)) return &bound;
+  return nullptr;
+}
+
+OpCase stored(const OpCase& from, at::ScalarType storage) {
+  OpCase to{from.name, {}};
+  for (const auto& tensor : from.in) to.in.push_back(tensor.to(storage));
+  return to;
+}
+
+OpError error_of(const OpRow& row, const OpCase& c, at::ScalarType storage) {
+  const auto rounded = stored(stored(c, storage), at::kDouble);  // both sides see the same numbers
+  const auto expected = row.reference(rounded);
+  return measure_op(expected, row.run(stored(c, storage)));
+}
+
+// Why it fails; empty when it holds. `!(x <= limit)`: a NaN statistic must fail.
+std::string verdict(const OpError& e, const OpBound* bound) {
+  if (!bound) return "no bound: measure it and write it beside the op";
+  if (e.count == 0 || e.zeros * 10 > e.count * 9) return "nothing was exercised";
+  if (e.special_mismatch) return fmt::format("{} NaN or infinities differ", e.special_mismatch);
+  if (bound->ulp && !(e.max_ulp <= *bound->ulp))
+    return fmt::format("{} ulp > {} at [{}]: got {:a} want {:a}", e.max_ulp, *bound->ulp, e.worst, e.worst_actual,
+                       e.worst_expected);
+  if (bound->rel_l2 && !(e.rel_l2 <= *bound->rel_l2))
+    return fmt::format("relative L2 {:.3g} u > {}", e.rel_l2, *bound->rel_l2);
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("ops: every op of the table holds its bound in every precision") {
+  const bool print = std::getenv("PARITY_PRINT_OPS");  // to measure: PARITY_PRINT_OPS=1 parity-tests -tc="ops: every*"
+  for (const OpRow* row : op_table())
+    for (const auto storage : kStorages)
+      for (const auto& c : row->cases()) {
+        CAPTURE(row->name);
+        CAPTURE(short_dtype_name(storage));
+        CAPTURE(c.name);
+        const auto e = error_of(*row, c, storage);
+        if (print)
+          MESSAGE(fmt::format("{:28} {:5} {:32} {:8.3g} ulp {:8.3g} u, worst [{}] got {:a} want {:a}", row->name,
+                              short_dtype_name(storage), c.name, e.max_ulp, e.rel_l2, e.worst, e.worst_actual,
+                              e.worst_expected));
+        CHECK(verdict(e, bound_of(*row, storage)) == "");
+      }
+}
+
+TEST_CASE("ops: names in the table are unique") {
+  std::map<std::string, int> seen;
+  for (const OpRow* row : op_table()) CHECK(seen[std::string(row->name)]++ == 0);
+  CHECK(seen.size() >= 25);
+}
+
+// The sweep proves itself: a missing bound, a wrong result, NaN, and a result that exercises nothing all go red.
+TEST_CASE("ops: the sweep goes red for an op without bound, a fault, NaN and all zeros") {
+  const auto x = spread({4, 5}, 1);
+  const OpBound one_ulp{at::kFloat, 1.0, {}}, small{at::kFloat, {}, 4.0};
+  CHECK(verdict(measure_op(x, x.to(at::kFloat)), &one_ulp) == "");
+  CHECK(verdict(measure_op(x, x.to(at::kFloat)), nullptr) != "");
+  CHECK(verdict(measure_op(x, x.to(at::kFloat) * (1 + 1e-6)), &one_ulp) != "");
+  CHECK(verdict(measure_op(x, x.to(at::kFloat) * (1 + 1e-6)), &small) != "");
+  CHECK(verdict(measure_op(x, at::full_like(x, NAN).to(at::kFloat)), &small) != "");
+  CHECK(verdict(measure_op(at::zeros_like(x), at::zeros_like(x)), &one_ulp) != "");
+  CHECK_THROWS_AS(measure_op(x, x.t()), Error);
+}
+
+TEST_CASE("ops: ULPs count neighbours, across zero too") {
+  const auto one = at::ones({1}, at::kDouble);
+  CHECK(measure_op(one, one.to(at::kBFloat16)).max_ulp == 0);
+  CHECK(measure_op(one, (one * (1 + 0x1p-7)).to(at::kBFloat16)).max_ulp == 1);
+  CHECK(measure_op(one, (one * (1 - 0x1p-8)).to(at::kBFloat16)).max_ulp == 1);
+  CHECK(measure_op(one * 0x1p-149, (one * -0x1p-149).to(at::kFloat)).max_ulp == 2);
+  CHECK(measure_op(one * 0.0, (one * -0.0).to(at::kFloat)).max_ulp == 0);
+}
