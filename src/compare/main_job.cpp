@@ -1,5 +1,8 @@
 #include "compare/main_job.hpp"
 
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/core/grad_mode.h>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -45,12 +48,11 @@ void forward_all(PortedModel& model, const Program& program, Probe& probe) {
 class MainJob {
  public:
   MainJob(const Dump& dump, const Program& program, const ModelFactory& make, const MainJobOptions& options)
-      : dump_(dump), program_(program), make_(make), options_(options), recorded_(recorded_dtype(dump, program)) {}
+      : dump_(dump), program_(program), make_(make), options_(options), recorded_(recorded_dtype(program)) {}
 
   MainJobResult run() {
     pair_up();
     std::vector<Local> runs;
-    Values amplified;
     if (options_.forced) {  // the logic gate and the amplification belong to every row, whatever dtypes are shown
       logic_ = run_precision("fp64", Precision::fp64);
       options_.progress("amplification");
@@ -293,14 +295,14 @@ class MainJob {
 
 }  // namespace
 
-std::string recorded_dtype(const Dump& dump, const Program& program) {
-  const auto dtype = dump.provenance().find("dtype");
-  if (dtype != dump.provenance().end() && dtype->is_string())
-    return short_dtype_name(parse_dtype(dtype->get<std::string>()));
-  for (const ModuleCall& call : program.calls)
-    for (const Value& value : call.outputs)
-      if (at::isFloatingType(value.dtype)) return short_dtype_name(value.dtype);
-  return "fp32";
+std::string recorded_dtype(const Program& program) {
+  std::map<at::ScalarType, int>
+      count;  // of what the ops computed; parameters may be kept wider than the run (autocast)
+  for (const Boundary& b : program.boundaries)
+    if (at::isFloatingType(b.value.dtype)) ++count[b.value.dtype];
+  for (const auto half : {at::kBFloat16, at::kHalf})
+    if (count[half] > 0 && count[half] >= count[at::kBFloat16]) return short_dtype_name(half);
+  return count[at::kFloat] > 0 || count[at::kDouble] == 0 ? "fp32" : "fp64";
 }
 
 MainJobResult run_main_job(const Dump& dump, const Program& program, const ModelFactory& make,

@@ -37,7 +37,7 @@ struct MainJobResult {
 MainJobResult run_main_job(const Dump& dump, const Program& program, const ModelFactory& make,
                            const MainJobOptions& options);
 
-/// "bf16" or "fp32": the dtype a recording ran in, from its provenance, else from its module outputs.
-std::string recorded_dtype(const Dump& dump, const Program& program);
+/// The dtype a recording ran in: "bf16" or "fp16" when any op computed in half width, else "fp32" (or "fp64").
+std::string recorded_dtype(const Program& program);
 
 }  // namespace parity

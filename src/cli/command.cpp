@@ -1,0 +1,27 @@
+#include "cli/command.hpp"
+
+#include <unistd.h>
+
+#include <cstdlib>
+
+namespace parity::cli {
+
+void add_common(CLI::App& command, Common& common) {
+  command.add_option("--json", common.json, "Write the machine-readable result to FILE")->type_name("FILE");
+  command.add_flag("--quiet,-q", common.quiet, "Print nothing but errors");
+  command.add_option("--threads", common.threads, "Threads of LibTorch (default: as the reference was recorded)")
+      ->check(CLI::Range(1, 1024))
+      ->type_name("N");
+}
+
+std::filesystem::path embedded_dumps_folder() {
+  if (const char* folder = std::getenv("PARITY_REFERENCE_DUMPS")) return folder;
+  return std::filesystem::path(PARITY_SOURCE_DIR) / "reference_dumps";
+}
+
+bool want_colour() {
+  const char* no_colour = std::getenv("NO_COLOR");
+  return isatty(STDOUT_FILENO) && (no_colour == nullptr || *no_colour == '\0');
+}
+
+}  // namespace parity::cli

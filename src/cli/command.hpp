@@ -1,0 +1,33 @@
+// What the subcommands share: the common options and how a command is handed to main.
+#pragma once
+#include <CLI/CLI.hpp>
+
+#include <functional>
+#include <string>
+
+namespace parity::cli {
+
+struct Common {
+  std::string json;    // --json FILE
+  bool quiet = false;  // --quiet
+  int threads = 0;     // --threads N; 0: as recorded, or LibTorch's default
+};
+
+/// Adds --json, --quiet and --threads to a subcommand.
+void add_common(CLI::App& command, Common& common);
+
+/// Set by the chosen subcommand's callback; returns the exit status (design 1.2).
+using Action = std::function<int()>;
+
+/// One subcommand a file: `add_x` declares options and sets `action` when chosen.
+void add_run(CLI::App& app, Action& action, const std::string& command_line);
+void add_inspect(CLI::App& app, Action& action);
+void add_doctor(CLI::App& app, Action& action);
+
+/// Where the embedded reference dumps lie: $PARITY_REFERENCE_DUMPS, else beside the sources this was built from.
+std::filesystem::path embedded_dumps_folder();
+
+/// Colour on standard output: a terminal, and NO_COLOR not set.
+bool want_colour();
+
+}  // namespace parity::cli

@@ -1,0 +1,69 @@
+// parity-check doctor: what is installed, which devices, which dtypes are native.
+#include <ATen/Context.h>
+#include <ATen/Version.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
+
+#include "cli/command.hpp"
+#include "core/machine.hpp"
+#include "report/sink.hpp"
+
+namespace parity::cli {
+namespace {
+
+bool on_path(const std::string& program) {
+  const char* path = std::getenv("PATH");
+  std::istringstream folders(path ? path : "");
+  for (std::string folder; std::getline(folders, folder, ':');)
+    if (access((std::filesystem::path(folder) / program).c_str(), X_OK) == 0) return true;
+  return false;
+}
+
+bool has_flag(const Machine& m, const std::string& flag) {
+  return (" " + m.cpu_flags + " ").find(" " + flag + " ") != std::string::npos;
+}
+
+int doctor(const Common& common) {
+  const Machine m = this_machine();
+  nlohmann::json json = {{"version", PARITY_VERSION},
+                         {"libtorch", m.libtorch},
+                         {"cpu", m.cpu},
+                         {"cpu_capability", m.cpu_capability},
+                         {"cpu_flags", m.cpu_flags},
+                         {"threads", m.threads},
+                         {"onednn", at::hasMKLDNN()},
+                         {"mkl", at::hasMKL()},
+                         {"cuda", at::hasCUDA()},
+                         {"native_bf16", has_flag(m, "avx512_bf16") || has_flag(m, "amx_bf16")},
+                         {"native_fp16", has_flag(m, "avx512_fp16")},
+                         {"gnuplot", on_path("gnuplot")},
+                         {"reference_dumps", embedded_dumps_folder().string()}};
+  if (!common.quiet) {
+    fmt::print("parity-check {} with LibTorch {} (oneDNN {}, MKL {}, CUDA {})\n", PARITY_VERSION, m.libtorch,
+               at::hasMKLDNN(), at::hasMKL(), at::hasCUDA());
+    fmt::print("CPU        {}, ATen kernels {}, {} threads\n", m.cpu, m.cpu_capability, m.threads);
+    fmt::print("native     fp64, fp32{}{}; others are converted\n", json["native_bf16"] ? ", bf16" : "",
+               json["native_fp16"] ? ", fp16" : "");
+    fmt::print("gnuplot    {}\n", json["gnuplot"] ? "found" : "missing: reports have tables only; install gnuplot-nox");
+    fmt::print("GPU        {}\n",
+               at::hasCUDA() ? "this LibTorch can use CUDA" : "none: this LibTorch is the CPU build");
+    fmt::print("dumps      {}\n", embedded_dumps_folder().string());
+  }
+  if (!common.json.empty()) write_file(common.json, json.dump(1) + "\n");
+  return 0;
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& app, Action& action) {
+  auto common = std::make_shared<Common>();
+  CLI::App* command = app.add_subcommand("doctor", "What is installed, which devices, which dtypes are native");
+  add_common(*command, *common);
+  command->callback([common, &action] { action = [common] { return doctor(*common); }; });
+}
+
+}  // namespace parity::cli

@@ -1,0 +1,121 @@
+// parity-check inspect: what is in a recording.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "cli/command.hpp"
+#include "compare/name_map.hpp"
+#include "core/error.hpp"
+#include "core/precision.hpp"
+#include "dump/dump.hpp"
+#include "report/sink.hpp"
+#include "trace/program.hpp"
+
+namespace parity::cli {
+namespace {
+
+struct InspectOptions {
+  Common common;
+  std::string file, layer = "all";
+  bool ops = false;
+};
+
+std::string human_bytes(double bytes) {
+  for (const char* unit : {"B", "KiB", "MiB", "GiB"}) {
+    if (bytes < 1024) return fmt::format("{:.{}f} {}", bytes, unit[0] == 'B' ? 0 : 1, unit);
+    bytes /= 1024;
+  }
+  return fmt::format("{:.1f} TiB", bytes);
+}
+
+std::string shape_text(const Value& value) {
+  std::string text;
+  for (const int64_t size : value.shape) text += (text.empty() ? "" : "x") + std::to_string(size);
+  return fmt::format("{} [{}]", short_dtype_name(value.dtype), text);
+}
+
+int64_t stored_bytes(const Value& value) {
+  if (value.key.empty()) return 0;
+  int64_t bytes = static_cast<int64_t>(c10::elementSize(value.dtype));
+  for (const int64_t size : value.shape) bytes *= size;
+  return bytes;
+}
+
+nlohmann::json boundary_json(const Boundary& b) {
+  return {{"path", b.path},         {"call", b.call},
+          {"kind", b.kind},         {"dtype", dtype_name(b.value.dtype)},
+          {"shape", b.value.shape}, {"stored", !b.value.key.empty()}};
+}
+
+nlohmann::json summary_json(const Dump& dump, const Program& program) {
+  return {{"file", dump.file().string()},    {"model", dump.model()},
+          {"producer", dump.producer()},     {"level", dump.level()},
+          {"complete", dump.complete()},     {"provenance", dump.provenance()},
+          {"ops", program.ops.size()},       {"module_calls", program.calls.size()},
+          {"leaves", program.leaves.size()}, {"boundaries", nlohmann::json::array()}};
+}
+
+void print_header(const Dump& dump, const Program& program) {
+  const auto& p = dump.provenance();
+  int64_t bytes = 0;
+  for (const Leaf& leaf : program.leaves) bytes += stored_bytes(leaf.value);
+  fmt::print("{}\n  {} recorded by {}, level {}{}\n", dump.file().string(),
+             dump.model().empty() ? "unnamed model" : dump.model(), dump.producer(), dump.level(),
+             dump.complete() ? "" : ", INTERRUPTED");
+  fmt::print("  torch {}, {} ({}), {} threads, seed {}\n", p.value("torch", "?"), p.value("cpu", "?"),
+             p.value("cpu_capability", "?"), p.value("threads", 0), p.contains("seed") ? p["seed"].dump() : "?");
+  fmt::print("  {} ops in {} module calls, {} boundaries, {} leaves ({}), {} weights\n\n", program.ops.size(),
+             program.calls.size(), program.boundaries.size(), program.leaves.size(),
+             human_bytes(static_cast<double>(bytes)), dump.weight_names().size());
+}
+
+void print_tree(const Program& program, const InspectOptions& options) {
+  for (const ModuleCall& call : program.calls) {
+    if (!matches_layer(call.path, options.layer)) continue;
+    int depth = 0;
+    for (int parent = call.parent; parent >= 0; parent = program.calls[parent].parent) ++depth;
+    const std::string name = call.path.empty() ? "(root)" : call.path;
+    const std::string result = call.outputs.empty() ? "-" : shape_text(call.outputs.front());
+    fmt::print("{:{}}{:{}} {:28} {:>5} ops  {}\n", "", 2 * depth,
+               call.call == 0 ? name : fmt::format("{} (call {})", name, call.call), std::max(1, 44 - 2 * depth),
+               call.type, call.end - call.begin, result);
+  }
+}
+
+void print_ops(const Program& program, const InspectOptions& options) {
+  for (const Boundary& b : program.boundaries)
+    if (matches_layer(b.path, options.layer))
+      fmt::print("{:56} {:32} {} {}\n", b.call == 0 ? b.path : fmt::format("{} (call {})", b.path, b.call), b.kind,
+                 shape_text(b.value), b.value.key.empty() ? "" : "stored");
+}
+
+int inspect(const InspectOptions& options) {
+  const Dump dump(options.file);
+  const Program program = load_program(dump);
+  nlohmann::json json = summary_json(dump, program);
+  for (const Boundary& b : program.boundaries)
+    if (matches_layer(b.path, options.layer)) json["boundaries"].push_back(boundary_json(b));
+  if (options.layer != "all" && json["boundaries"].empty())
+    throw Error(fmt::format("{}: --layer '{}' matches nothing", options.file, options.layer));
+  if (!options.common.quiet) {
+    print_header(dump, program);
+    options.ops ? print_ops(program, options) : print_tree(program, options);
+  }
+  if (!options.common.json.empty()) write_file(options.common.json, json.dump(1) + "\n");
+  return 0;
+}
+
+}  // namespace
+
+void add_inspect(CLI::App& app, Action& action) {
+  auto options = std::make_shared<InspectOptions>();
+  CLI::App* command = app.add_subcommand("inspect", "What is in a recording: module tree, ops, sizes");
+  command->add_option("dump", options->file, "The recording")->required()->check(CLI::ExistingFile);
+  command->add_option("--layer", options->layer, "Only these paths (globs, comma-separated)")->type_name("GLOB");
+  command->add_flag("--ops", options->ops, "List every op instead of the modules");
+  add_common(*command, options->common);
+  command->callback([options, &action] { action = [options] { return inspect(*options); }; });
+}
+
+}  // namespace parity::cli

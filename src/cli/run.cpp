@@ -1,0 +1,192 @@
+// parity-check run: the main job over one or all reference dumps, and its reports.
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <ctime>
+#include <filesystem>
+
+#include "cli/command.hpp"
+#include "compare/main_job.hpp"
+#include "core/error.hpp"
+#include "core/machine.hpp"
+#include "core/progress.hpp"
+#include "report/sink.hpp"
+
+namespace parity::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct RunOptions {
+  Common common;
+  std::string layer = "all", model, out = "reports/latest";
+  std::vector<std::string> references;
+  std::vector<std::string> dtypes = {"fp64", "fp32", "bf16"}, modes = {"forced", "free"};
+};
+
+std::vector<fs::path> embedded_dumps() {
+  std::vector<fs::path> files;
+  const fs::path folder = embedded_dumps_folder();
+  if (fs::is_directory(folder))
+    for (const auto& entry : fs::directory_iterator(folder))
+      if (entry.path().extension() == ".h5") files.push_back(entry.path());
+  if (files.empty())
+    throw Error(fmt::format("no reference dumps in {}; name some with --reference FILE", folder.string()));
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+const ModelEntry* find_model(const Dump& dump) {
+  for (const ModelEntry& entry : model_table())
+    if (entry.fits(dump)) return &entry;
+  return nullptr;
+}
+
+nlohmann::json machine_json(const Machine& m) {
+  return {{"cpu", m.cpu},
+          {"cpu_capability", m.cpu_capability},
+          {"cpu_flags", m.cpu_flags},
+          {"libtorch", m.libtorch},
+          {"threads", m.threads}};
+}
+
+Side side_of(const Dump& dump) {
+  return {dump.file().string(), sha256_of_file(dump.file()), dump.model(), dump.producer(), dump.provenance()};
+}
+
+void set_threads(const Dump& dump, const Common& common) {
+  const int recorded = dump.provenance().value("threads", 0);
+  if (const int threads = common.threads > 0 ? common.threads : recorded; threads > 0) at::set_num_threads(threads);
+}
+
+std::string now_text() {
+  const std::time_t now = std::time(nullptr);
+  char text[32];
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%d %H:%M", std::localtime(&now))};
+}
+
+class Run {
+ public:
+  Run(RunOptions options, std::string command_line) : options_(std::move(options)) {
+    report_.command = std::move(command_line);
+    report_.date = now_text();
+  }
+
+  int run() {
+    std::vector<fs::path> files(options_.references.begin(), options_.references.end());
+    if (files.empty()) files = embedded_dumps();
+    Progress progress(static_cast<int64_t>(files.size()) * 10, options_.common.quiet);
+    for (const fs::path& file : files) compare(file, files.size(), progress);
+    if (compared_ == 0)
+      throw Error(fmt::format("--model '{}' fits none of the {} reference dumps", options_.model, files.size()));
+    if (!layer_found_)
+      throw Error(fmt::format("--layer '{}' matches no op; see: parity-check inspect {}", options_.layer,
+                              files.front().string()));
+    write_reports(true);
+    if (!options_.common.quiet)
+      fmt::print("{}\nReport: {}\n", console_summary(report_, want_colour()),
+                 (fs::path(options_.out) / "report.md").string());
+    return exit_status(report_);
+  }
+
+ private:
+  void compare(const fs::path& file, size_t files, Progress& progress) {
+    const Dump dump(file);
+    const ModelEntry* entry = find_model(dump);
+    const std::string name = file.stem().string();
+    if (!options_.model.empty() && !(entry && entry->name == options_.model) && dump.model() != options_.model &&
+        name.find(options_.model) == std::string::npos)
+      return;
+    if (!entry)
+      throw Error(fmt::format(
+          "{}: no C++ re-implementation of model '{}'; compare two recordings instead: parity-check compare REF CAND",
+          file.string(), dump.model()));
+    ++compared_;
+    set_threads(dump, options_.common);
+    const Program program = load_program(dump);
+    MainJobOptions job;
+    job.layer = options_.layer;
+    job.dtypes = options_.dtypes;
+    job.forced = std::count(options_.modes.begin(), options_.modes.end(), "forced") > 0;
+    job.free = std::count(options_.modes.begin(), options_.modes.end(), "free") > 0;
+    job.reference_name = files > 1 ? name : "";
+    job.progress = [&](const std::string& step) { progress.step(name + " " + step); };
+    add(dump, run_main_job(dump, program, entry->make, job), name, files);
+    write_reports(false);  // an interrupted run leaves what it had
+  }
+
+  void add(const Dump& dump, MainJobResult result, const std::string& name, size_t files) {
+    if (!dump.complete())
+      report_.warnings.push_back(
+          fmt::format("{}: the recording was interrupted; only what it holds is compared", name));
+    layer_found_ = layer_found_ || !result.rows.empty();
+    std::move(result.rows.begin(), result.rows.end(), std::back_inserter(report_.ops));
+    report_.coverage[name] = std::move(result.coverage);
+    for (const std::string& warning : result.warnings) report_.warnings.push_back(name + ": " + warning);
+    const Side side = side_of(dump);
+    if (files == 1) {
+      report_.reference = side;
+      report_.candidate = {"", "", result.candidate, "parity-check " PARITY_VERSION, nlohmann::json::object()};
+      return;
+    }
+    report_.reference.path = embedded_dumps_folder().string();
+    report_.reference.details["dumps"].push_back({{"name", name},
+                                                  {"path", side.path},
+                                                  {"sha256", side.sha256},
+                                                  {"model", side.model},
+                                                  {"producer", side.producer}});
+    report_.candidate.producer = "parity-check " PARITY_VERSION;
+    report_.candidate.details["models"][name] = result.candidate;
+  }
+
+  void write_reports(bool finished) {
+    const auto now = std::chrono::steady_clock::now();
+    report_.seconds = std::chrono::duration<double>(now - start_).count();
+    report_.machine = machine_json(this_machine());
+    fs::create_directories(options_.out);
+    write_json(report_, fs::path(options_.out) / "report.json");
+    if (!finished) return;
+    write_junit(report_, fs::path(options_.out) / "junit.xml");
+    write_markdown(report_, options_.out);
+    if (!options_.common.json.empty()) write_json(report_, options_.common.json);
+  }
+
+  RunOptions options_;
+  Report report_;
+  size_t compared_ = 0;
+  bool layer_found_ = false;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace
+
+void add_run(CLI::App& app, Action& action, const std::string& command_line) {
+  auto options = std::make_shared<RunOptions>();
+  CLI::App* run = app.add_subcommand(
+      "run", "Compare the C++ re-implementation with recorded PyTorch activations, op by op (the default command)");
+  run->add_option("--layer", options->layer,
+                  "Ops to report: 'all', or globs on reference or candidate paths, comma-separated")
+      ->required()
+      ->type_name("GLOB");
+  run->add_option("--model", options->model, "Only dumps of this model: its name, class, or part of the file name")
+      ->type_name("NAME");
+  run->add_option("--reference", options->references, "Reference dumps (default: all embedded ones)")
+      ->check(CLI::ExistingFile)
+      ->type_name("FILE");
+  run->add_option("--dtype", options->dtypes, "Precisions, comma-separated: fp64, fp32, bf16")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"fp64", "fp32", "bf16"}));
+  run->add_option("--mode", options->modes, "forced: each op on the reference's inputs; free: the model on its own")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"forced", "free"}));
+  run->add_option("--out", options->out, "Folder of the reports")->capture_default_str()->type_name("DIR");
+  add_common(*run, options->common);
+  run->callback([options, &action, command_line] {
+    action = [options, command_line] { return Run(*options, command_line).run(); };
+  });
+}
+
+}  // namespace parity::cli
