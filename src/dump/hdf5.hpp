@@ -73,6 +73,7 @@ struct Layout {
   at::ScalarType dtype = at::kFloat;
   std::vector<int64_t> shape, strides;  // strides empty: row-major
   int64_t count = 0;                    // elements
+  int64_t misalignment = 0;             // address modulo 64 bytes, as recorded
 };
 
 /// Checks type, attributes, shape and storage of a dataset against the file's size. `where` begins every error message.

@@ -141,7 +141,7 @@ int64_t checked_count(const std::vector<int64_t>& shape, size_t item, const std:
 // Recorded strides must be a permutation of row-major, without gaps and overlaps: they decide how much memory is
 // touched.
 void check_strides(const Layout& layout, const std::string& where) {
-  const auto& [dtype, shape, strides, count] = layout;
+  const auto& [dtype, shape, strides, count, misalignment] = layout;
   bool dense = strides.size() == shape.size();
   std::vector<size_t> order(dense ? shape.size() : 0);
   std::iota(order.begin(), order.end(), size_t{0});
@@ -155,6 +155,16 @@ void check_strides(const Layout& layout, const std::string& where) {
   if (!dense && count > 0)
     throw Error(fmt::format("{} has strides [{}] that do not lay out shape [{}] densely", where,
                             fmt::join(strides, ", "), fmt::join(shape, ", ")));
+}
+
+// Uninitialised memory with the recorded strides at the recorded address modulo 64 (ATen's allocator aligns to 64).
+at::Tensor laid_out_as_recorded(const Layout& layout, at::IntArrayRef row_major) {
+  const at::IntArrayRef strides = layout.strides.empty() ? row_major : at::IntArrayRef(layout.strides);
+  if (layout.misalignment == 0) return at::empty_strided(layout.shape, strides, layout.dtype);
+  const auto bytes = layout.count * static_cast<int64_t>(at::elementSize(layout.dtype));
+  const at::Tensor memory = at::empty({bytes + 64}, at::kByte);
+  char* const begin = static_cast<char*>(memory.mutable_data_ptr()) + layout.misalignment;
+  return at::from_blob(begin, layout.shape, strides, [memory](void*) {}, at::TensorOptions(layout.dtype));
 }
 
 }  // namespace
@@ -192,6 +202,12 @@ Layout tensor_layout(hid_t dataset, const std::string& where, uint64_t file_size
     layout.strides = std::move(*strides);
     check_strides(layout, where);
   }
+  if (const auto bytes = integer_attribute(dataset, "misalignment", where)) {
+    const auto item = static_cast<int64_t>(at::elementSize(layout.dtype));
+    if (bytes->size() != 1 || bytes->front() < 0 || bytes->front() >= 64 || bytes->front() % item != 0)
+      throw Error(fmt::format("{} has an impossible misalignment of {} bytes", where, fmt::join(*bytes, ", ")));
+    layout.misalignment = bytes->front();
+  }
   return layout;
 }
 
@@ -206,8 +222,8 @@ at::Tensor read_tensor(hid_t dataset, const std::string& where, uint64_t file_si
     if (layout.dtype == at::kBool && tensor.view(at::kByte).gt(1).any().item<bool>())
       throw Error(where + " says dtype=bool but holds values other than 0 and 1");
   }
-  if (layout.strides.empty() || layout.count == 0) return tensor;
-  return at::empty_strided(layout.shape, layout.strides, layout.dtype).copy_(tensor);
+  if (layout.count == 0 || (layout.strides.empty() && layout.misalignment == 0)) return tensor;
+  return laid_out_as_recorded(layout, tensor.strides()).copy_(tensor);
 }
 
 }  // namespace parity::hdf5

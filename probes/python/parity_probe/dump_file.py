@@ -86,7 +86,7 @@ class DumpFile:
             f.create_group(name)
         self._stream = f.create_dataset("trace/events", shape=(0,), maxshape=(None,), dtype="u1", chunks=(EVENT_CHUNK,))
 
-    def value(self, key, dtype, bits, strides=None):
+    def value(self, key, dtype, bits, strides=None, misalignment=0):
         """Writes /values/<key>: `bits` is a C-contiguous numpy array of `element_types.carrier(dtype)`. Raises parity_probe.Error when it cannot."""
         try:
             self._room(bits.nbytes)
@@ -97,12 +97,17 @@ class DumpFile:
                 self._check()
             self._name_type(dataset, dtype)
             if strides is not None:
-                space, values = h5s.create_simple((len(strides),)), np.array(strides, dtype=np.int64)
-                h5py.h5a.create(dataset, b"strides", h5t.NATIVE_INT64, space).write(values)
+                self._integers(dataset, b"strides", strides)
+            if misalignment:
+                self._integers(dataset, b"misalignment", [misalignment])
         except (OSError, RuntimeError, ValueError, TypeError) as e:
             raise Error(f"{self.path}: cannot write dataset /values/{key} ({dtype}, shape {list(bits.shape)}): {e}") from e
         self._since[0] += bits.nbytes
         self._since[1] += 1
+
+    @staticmethod
+    def _integers(dataset, name, values):
+        h5py.h5a.create(dataset, name, h5t.NATIVE_INT64, h5s.create_simple((len(values),))).write(np.array(values, dtype=np.int64))
 
     def _name_type(self, dataset, dtype):
         if dtype not in self._types:

@@ -41,6 +41,11 @@ def dense_strides(t):
     return t.stride()
 
 
+def misalignment(t):
+    """Address modulo 64: MKL's products sum in an order that depends on it. 0 for a tensor on another device or without elements."""
+    return t.data_ptr() % 64 if t.device.type == "cpu" and t.numel() else 0
+
+
 class _Window:
     """A row-major CPU tensor's memory for numpy.asarray, which keeps this object and so the tensor."""
 
@@ -50,10 +55,10 @@ class _Window:
 
 
 def torch_bits(t):
-    """(dtype name, C-contiguous numpy array, strides or None) of any storable tensor, on any device."""
+    """(dtype name, C-contiguous numpy array, strides or None, misalignment in bytes) of any storable tensor, on any device."""
     with torch._C._DisableTorchDispatch(), torch._C.DisableTorchFunctionSubclass(), torch._C._DisableFuncTorch(), torch.no_grad():
         name = dtype_name(t.dtype)
         carrier = element_types.carrier(name)
         plain = t.detach().cpu().resolve_conj().resolve_neg().contiguous()
         bits = np.asarray(_Window(plain, carrier)) if plain.numel() else np.empty(tuple(t.shape), carrier)
-        return name, bits, dense_strides(t)
+        return name, bits, dense_strides(t), misalignment(t)

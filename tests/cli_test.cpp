@@ -1,0 +1,116 @@
+// The contract of the command line: exit status, messages, JSON keys (design 1.2, 1.3). Runs the real program.
+#include <doctest/doctest.h>
+
+#include "command.hpp"
+
+using namespace parity::test;
+
+namespace {
+
+nlohmann::json json_of(const std::filesystem::path& file) { return nlohmann::json::parse(read_text(file)); }
+
+// One dump keeps these tests short; the whole set runs in main_job_test.cpp.
+std::string run_one(const Scratch& scratch, const std::string& more = "") {
+  return "run --layer all --reference " + reference_dump("diffusers-wan-t2v.bf16.h5").string() + " --out " +
+         (scratch / "out").string() + " --json " + (scratch / "r.json").string() + " " + more;
+}
+
+}  // namespace
+
+TEST_CASE("cli: help and version succeed, no arguments show the help") {
+  const auto help = parity_check("--help");
+  CHECK(help.status == 0);
+  CHECK(help.out.find("run") != std::string::npos);
+  CHECK(parity_check("--version").out.find("0.") == 0);
+  CHECK(parity_check("").out == help.out);
+}
+
+TEST_CASE("cli: usage errors exit 2 with a message on standard error") {
+  for (const std::string arguments :
+       {"nonsense", "run", "--layer", "run --layer all --dtype fp8", "run --layer all --mode sideways",
+        "run --layer all --threads 0", "run --layer all --reference /nonexistent.h5", "inspect",
+        "inspect /nonexistent.h5"}) {
+    CAPTURE(arguments);
+    const auto result = parity_check(arguments);
+    CHECK(result.status == 2);
+    CHECK(result.out.empty());
+    CHECK_FALSE(result.err.empty());
+  }
+}
+
+TEST_CASE("cli: a layer or a model that matches nothing is an error, not a pass") {
+  const Scratch scratch;
+  const auto layer =
+      parity_check("run --layer 'no.such.layer' --reference " + reference_dump("diffusers-wan-t2v.bf16.h5").string() +
+                   " --out " + (scratch / "out").string());
+  CHECK(layer.status == 2);
+  CHECK(layer.err.find("no.such.layer") != std::string::npos);
+  CHECK(parity_check("run --layer all --model llama --out " + (scratch / "out").string()).status == 2);
+}
+
+TEST_CASE("cli: files that are no recording are refused in one line") {
+  const Scratch scratch;
+  const std::string good = read_text(reference_dump("diffusers-wan-t2v.bf16.h5"));
+  std::ofstream(scratch / "empty.h5");
+  std::ofstream(scratch / "text.h5") << "not HDF5 at all\n";
+  std::ofstream(scratch / "half.h5", std::ios::binary) << good.substr(0, good.size() / 2);
+  for (const std::string name : {"empty.h5", "text.h5", "half.h5"}) {
+    CAPTURE(name);
+    for (const std::string command : {"inspect ", "run --layer all --reference "}) {
+      const auto result = parity_check(command + (scratch / name).string());
+      CHECK(result.status == 2);
+      CHECK(result.err.find(name) != std::string::npos);
+      CHECK(std::count(result.err.begin(), result.err.end(), '\n') == 1);
+    }
+  }
+}
+
+TEST_CASE("cli: the report has every key of parity-report/1") {
+  const Scratch scratch;
+  const auto result = parity_check(run_one(scratch));
+  INFO(result.out << result.err);
+  CHECK(result.status == 0);
+  const auto report = json_of(scratch / "r.json");
+  CHECK(report == json_of(scratch / "out" / "report.json"));
+  for (const auto* key : {"schema", "command", "seconds", "machine", "reference", "candidate", "verdict", "counts",
+                          "first_divergence", "ops", "dtype_paths", "video"})
+    CHECK(report.contains(key));
+  CHECK(report["schema"] == "parity-report/1");
+  CHECK(report["verdict"] == "pass");
+  CHECK(report["first_divergence"].is_null());
+  CHECK(report["counts"].size() == 6);
+  CHECK(report["reference"]["sha256"].get<std::string>().size() == 64);
+  REQUIRE(report["ops"].size() > 100);
+  for (const auto& op : report["ops"]) {
+    for (const auto* key : {"index", "path", "candidate_path", "kind", "call", "dtype", "shape", "verdict", "gate",
+                            "diagnosis", "logic", "forced", "free", "amplification", "blame", "rerun"})
+      CHECK(op.contains(key));
+    CHECK(op["verdict"] == "pass");
+  }
+  CHECK(report["counts"]["pass"] == report["ops"].size());
+}
+
+TEST_CASE("cli: layer, dtype and mode choose what is compared; quiet prints nothing") {
+  const Scratch scratch;
+  const auto result = parity_check("run --layer 'blocks.1.*' --dtype bf16 --mode forced --quiet --reference " +
+                                   reference_dump("diffusers-wan-t2v.bf16.h5").string() + " --out " +
+                                   (scratch / "out").string() + " --json " + (scratch / "r.json").string());
+  CHECK(result.status == 0);
+  CHECK(result.out.empty());
+  const auto ops = json_of(scratch / "r.json")["ops"];
+  CHECK(ops.size() > 10);
+  for (const auto& op : ops) {
+    CHECK(op["path"].get<std::string>().starts_with("blocks.1."));
+    CHECK(op["dtype"] == "bf16");
+    CHECK(op["free"]["rel_l2"].is_null());
+  }
+}
+
+TEST_CASE("cli: run, inspect and doctor read as text without a terminal's colours") {
+  const Scratch scratch;
+  CHECK(parity_check(run_one(scratch)).out.find('\033') == std::string::npos);
+  const auto inspect = parity_check("inspect " + reference_dump("diffusers-wan-t2v.bf16.h5").string());
+  CHECK(inspect.status == 0);
+  CHECK(inspect.out.find("blocks.0.attn1") != std::string::npos);
+  CHECK(parity_check("doctor").out.find("LibTorch") != std::string::npos);
+}
