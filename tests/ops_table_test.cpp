@@ -58,9 +58,9 @@ TEST_CASE("ops: every op of the table holds its bound in every precision") {
         CAPTURE(c.name);
         const auto e = error_of(*row, c, storage);
         if (print)
-          MESSAGE(fmt::format("{:28} {:5} {:32} {:8.3g} ulp {:8.3g} u, worst [{}] got {:a} want {:a}", row->name,
-                              short_dtype_name(storage), c.name, e.max_ulp, e.rel_l2, e.worst, e.worst_actual,
-                              e.worst_expected));
+          fmt::print(stderr, "{}\n",
+                     fmt::format("{};{};{};{:.3g};{:.3g};[{}] got {:a} want {:a}", row->name, short_dtype_name(storage),
+                                 c.name, e.max_ulp, e.rel_l2, e.worst, e.worst_actual, e.worst_expected));
         CHECK(verdict(e, bound_of(*row, storage)) == "");
       }
 }

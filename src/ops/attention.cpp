@@ -82,17 +82,22 @@ std::vector<OpCase> causal_cases() {
 }  // namespace
 
 const OpRow& attention_row() {
+  // Worst measured: fp64 11 u at 'cross, text', fp32 11 u at 'sharp', bf16 0.56 u at 'cross, text'.
+  // Largest ULP distance there, fp32: [266] got -0x1.a524fp-18 want -0x1.9fe905fb6f8p-18 ('cross, image').
   static const OpRow row{
-      "attention", reference, run, cases, {{at::kDouble, {}, 16}, {at::kFloat, {}, 16}, {at::kBFloat16, {}, 2}}};
+      "attention", reference, run, cases, {{at::kDouble, {}, 23}, {at::kFloat, {}, 23}, {at::kBFloat16, {}, 0.8}}};
   return row;
 }
 
 const OpRow& attention_causal_row() {
+  // Worst measured: fp64 4 u at 'four frames in twos', fp32 3.7 u at 'four frames in twos', bf16 0.55 u at 'four frames
+  // in twos'. Largest ULP distance there, fp32: [3156] got -0x1.8c6964p-15 want -0x1.8c8b25f1dbdap-15 ('four frames in
+  // twos').
   static const OpRow row{"attention, block-causal",
                          causal_reference,
                          run_causal,
                          causal_cases,
-                         {{at::kDouble, {}, 16}, {at::kFloat, {}, 16}, {at::kBFloat16, {}, 2}}};
+                         {{at::kDouble, {}, 8}, {at::kFloat, {}, 8}, {at::kBFloat16, {}, 0.8}}};
   return row;
 }
 

@@ -119,6 +119,7 @@ std::vector<OpCase> gate_cases() {
 }  // namespace
 
 const OpRow& modulation_row() {
+  // Worst measured: fp64 0 ulp, fp32 0 ulp, bf16 0 ulp.
   static const OpRow row{"modulation",
                          modulation_reference,
                          run_modulation,
@@ -128,24 +129,29 @@ const OpRow& modulation_row() {
 }
 
 const OpRow& mul_add_row() {
+  // Worst measured: fp64 0 u at 'one step a sample', fp32 0.53 u at 'one step a sample', bf16 0.024 u at 'one step a
+  // sample'. Largest ULP distance there, fp32: [1230] got 0x1.2f5p-14 want 0x1.2f56f0b3ap-14 ('one step a sample').
   static const OpRow row{"mul_add",
                          mul_add_reference,
                          run_mul_add,
                          gate_cases,
-                         {{at::kDouble, {}, 2}, {at::kFloat, {}, 2}, {at::kBFloat16, {}, 2}}};
+                         {{at::kDouble, {}, 0.1}, {at::kFloat, {}, 1.1}, {at::kBFloat16, {}, 0.1}}};
   return row;
 }
 
 const OpRow& mul_add_add_row() {
+  // Worst measured: fp64 0 u at 'one step a sample', fp32 0.73 u at 'one step a token', bf16 0.047 u at 'one step a
+  // token'. Largest ULP distance there, fp32: [4610] got -0x1.37d8p-11 want -0x1.37dbfbb82p-11 ('one step a sample').
   static const OpRow row{"mul_add_add",
                          mul_add_add_reference,
                          run_mul_add_add,
                          tokens_cases,
-                         {{at::kDouble, {}, 2}, {at::kFloat, {}, 2}, {at::kBFloat16, {}, 2}}};
+                         {{at::kDouble, {}, 0.1}, {at::kFloat, {}, 1.5}, {at::kBFloat16, {}, 0.1}}};
   return row;
 }
 
 const OpRow& add_row() {
+  // Worst measured: fp64 0 ulp, fp32 0 ulp, bf16 0 ulp.
   static const OpRow row{
       "add", add_reference, run_add, gate_cases, {{at::kDouble, 0, {}}, {at::kFloat, 0, {}}, {at::kBFloat16, 0, {}}}};
   return row;

@@ -108,8 +108,10 @@ std::vector<OpCase> cases() {
 }  // namespace
 
 const OpRow& rope_table_row() {
+  // Worst measured: fp64 4.8 u at 'head of 128', fp32 3 u at 'head of 128', bf16 0.3 u at 'head of 32'.
+  // Largest ULP distance there, fp32: [5294] got 0x1.c7d608p-9 want 0x1.c7edf400c50f8p-9 ('head of 128').
   static const OpRow row{
-      "rope table", reference, run, cases, {{at::kDouble, {}, 40}, {at::kFloat, {}, 40}, {at::kBFloat16, {}, 1}}};
+      "rope table", reference, run, cases, {{at::kDouble, {}, 10}, {at::kFloat, {}, 7}, {at::kBFloat16, {}, 0.4}}};
   return row;
 }
 

@@ -40,6 +40,7 @@ std::vector<OpCase> cases() { return {{"two samples", {spread({2, 72, 64}, 1)}}}
 }  // namespace
 
 const OpRow& unpatchify_row() {
+  // Worst measured: fp64 0 ulp, fp32 0 ulp, bf16 0 ulp.
   static const OpRow row{
       "unpatchify", reference, run, cases, {{at::kDouble, 0, {}}, {at::kFloat, 0, {}}, {at::kBFloat16, 0, {}}}};
   return row;
