@@ -21,6 +21,7 @@ using Action = std::function<int()>;
 
 /// One subcommand a file: `add_x` declares options and sets `action` when chosen.
 void add_run(CLI::App& app, Action& action, const std::string& command_line);
+void add_bench(CLI::App& app, Action& action);
 void add_inspect(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);
 

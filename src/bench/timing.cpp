@@ -1,0 +1,42 @@
+#include "bench/timing.hpp"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+
+namespace parity {
+namespace {
+
+double seconds_of(const std::function<void()>& work) {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+double Timing::minimum() const { return seconds.empty() ? first : *std::min_element(seconds.begin(), seconds.end()); }
+
+double Timing::median() const {
+  if (seconds.empty()) return first;
+  std::vector<double> sorted = seconds;
+  std::sort(sorted.begin(), sorted.end());
+  const size_t half = sorted.size() / 2;
+  return sorted.size() % 2 == 1 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
+}
+
+Timing time_runs(const std::function<void()>& work, int repeats) {
+  Timing timing;
+  timing.first = seconds_of(work);
+  for (int i = 0; i < repeats; ++i) timing.seconds.push_back(seconds_of(work));
+  return timing;
+}
+
+int64_t peak_memory() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss * 1024;
+}
+
+}  // namespace parity

@@ -1,0 +1,22 @@
+// Timing a function fairly: warm-up apart, several runs, the minimum quoted beside the median.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace parity {
+
+struct Timing {
+  double first = 0;             // seconds of the first run, caches cold
+  std::vector<double> seconds;  // of the runs after it, in order
+  double minimum() const;       // of `seconds`; of the first run when it is the only one
+  double median() const;
+};
+
+/// Runs `work` once (first), then `repeats` times.
+Timing time_runs(const std::function<void()>& work, int repeats);
+
+/// Largest resident memory of this process so far, in bytes (Linux: VmHWM).
+int64_t peak_memory();
+
+}  // namespace parity

@@ -1,0 +1,88 @@
+// parity-check bench: how long and how much memory. Figures are for comparing within one run, not across machines.
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include <fstream>
+
+#include "bench/wan.hpp"
+#include "cli/command.hpp"
+#include "core/error.hpp"
+#include "report/sink.hpp"
+
+namespace parity::cli {
+namespace {
+
+struct BenchOptions {
+  Common common;
+  std::string config;
+  std::vector<int64_t> latent = {3, 68, 120};
+  WanBenchOptions wan;
+};
+
+nlohmann::json read_config(const std::string& file) {
+  std::ifstream stream(file);
+  const nlohmann::json config = nlohmann::json::parse(stream, nullptr, /*allow_exceptions=*/false);
+  if (!config.is_object()) throw Error(fmt::format("{}: not a JSON object; give a model's config.json", file));
+  return config;
+}
+
+int bench_wan_command(BenchOptions options) {
+  if (options.common.threads > 0) at::set_num_threads(options.common.threads);
+  options.wan.config = options.config.empty() ? wan_1_3b_config() : read_config(options.config);
+  std::copy_n(options.latent.begin(), 3, options.wan.latent.begin());
+  const WanBench b = bench_wan(options.wan);
+  const double gib = 1024.0 * 1024 * 1024;
+  if (!options.common.quiet)
+    fmt::print(
+        "wan {} {}: {:.1f} M parameters, {} tokens, {} threads\nforward {:.2f} s (first {:.2f} s), built in {:.1f} s, "
+        "peak memory {:.2f} GiB\n",
+        options.wan.dtype_path, options.wan.dtype, static_cast<double>(b.parameters) / 1e6, b.tokens,
+        at::get_num_threads(), b.forward.minimum(), b.forward.first, b.build_seconds,
+        static_cast<double>(b.peak_bytes) / gib);
+  if (!options.common.json.empty())
+    write_file(options.common.json, nlohmann::json{{"name", "wan"},
+                                                   {"dtype_path", options.wan.dtype_path},
+                                                   {"dtype", options.wan.dtype},
+                                                   {"tokens", b.tokens},
+                                                   {"parameters", b.parameters},
+                                                   {"threads", at::get_num_threads()},
+                                                   {"build_seconds", b.build_seconds},
+                                                   {"first_seconds", b.forward.first},
+                                                   {"seconds", b.forward.seconds},
+                                                   {"minimum_seconds", b.forward.minimum()},
+                                                   {"peak_bytes", b.peak_bytes}}
+                                            .dump(1) +
+                                        "\n");
+  return 0;
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, Action& action) {
+  auto options = std::make_shared<BenchOptions>();
+  CLI::App* bench = app.add_subcommand("bench", "Time and memory, measured here");
+  bench->require_subcommand(1);
+  CLI::App* wan = bench->add_subcommand(
+      "wan",
+      "One forward of the SkyReels-V2 / Wan transformer with random weights (default: I2V 1.3B, 9 frames of 544x960)");
+  wan->add_option("--config", options->config, "config.json of the model, either naming")
+      ->check(CLI::ExistingFile)
+      ->type_name("FILE");
+  wan->add_option("--dtype-path", options->wan.dtype_path, "sky_ac, sky_noac, wan, dsky or dwan")
+      ->capture_default_str();
+  wan->add_option("--dtype", options->wan.dtype, "Of the linear layers")
+      ->check(CLI::IsMember({"bf16", "fp32"}))
+      ->capture_default_str();
+  wan->add_option("--latent", options->latent, "Latent frames, height, width")
+      ->delimiter(',')
+      ->expected(3)
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  wan->add_option("--repeats", options->wan.repeats, "Forwards after the first")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  add_common(*wan, options->common);
+  wan->callback([options, &action] { action = [options] { return bench_wan_command(*options); }; });
+}
+
+}  // namespace parity::cli
