@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 HWY_BEFORE_NAMESPACE();
 namespace parity::kernels::HWY_NAMESPACE {
@@ -18,6 +17,11 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using D = hn::ScalableTag<double>;
 using V = hn::Vec<D>;
+
+struct LoadFp64 {
+  using Element = double;
+  static HWY_INLINE V vector(const double* p) { return hn::LoadU(D(), p); }
+};
 
 struct LoadFp32 {
   using Element = float;
@@ -41,60 +45,57 @@ struct LoadFp16 {
   }
 };
 
+HWY_INLINE double total(V v) { return hn::GetLane(hn::SumOfLanes(D(), v)); }
+
 struct Accumulator {
-  V max_d, sum_d, sum_dd, sum_r, sum_rr, sum_cc, sum_rc, sum_dr;
+  V max_d, sum_d, sum_dd, sum_r, sum_rr, sum_dr;
 
   // Written out: g++ gives an implicit constructor no target attribute and then cannot inline into it.
-  HWY_INLINE Accumulator() { max_d = sum_d = sum_dd = sum_r = sum_rr = sum_cc = sum_rc = sum_dr = hn::Zero(D()); }
+  HWY_INLINE Accumulator() { max_d = sum_d = sum_dd = sum_r = sum_rr = sum_dr = hn::Zero(D()); }
 
-  HWY_INLINE void add(V r, V c, V d, double* abs_d) {
-    const V magnitude = hn::Abs(d);
+  HWY_INLINE void add(V r, V c, double* abs_d) {
+    const V d = hn::Sub(c, r), magnitude = hn::Abs(d);
     hn::StoreU(magnitude, D(), abs_d);
     max_d = hn::Max(max_d, magnitude);
     sum_d = hn::Add(sum_d, magnitude);
     sum_dd = hn::MulAdd(d, d, sum_dd);
     sum_r = hn::Add(sum_r, hn::Abs(r));
     sum_rr = hn::MulAdd(r, r, sum_rr);
-    sum_cc = hn::MulAdd(c, c, sum_cc);
-    sum_rc = hn::MulAdd(r, c, sum_rc);
     sum_dr = hn::MulAdd(d, r, sum_dr);
   }
 
-  static HWY_INLINE double sum(V v) { return hn::GetLane(hn::SumOfLanes(D(), v)); }
-
-  HWY_INLINE BlockSums total() const {
+  HWY_INLINE BlockSums sums() const {
     return {hn::GetLane(hn::MaxOfLanes(D(), max_d)),
-            sum(sum_d),
-            sum(sum_dd),
-            sum(sum_r),
-            sum(sum_rr),
-            sum(sum_cc),
-            sum(sum_rc),
-            sum(sum_dr)};
+            total(sum_d),
+            total(sum_dd),
+            total(sum_r),
+            total(sum_rr),
+            total(sum_dr)};
   }
 };
+
+constexpr size_t kMaxLanes = HWY_MAX_BYTES / sizeof(double);
 
 template <class Load>
 BlockSums sums(const typename Load::Element* r, const typename Load::Element* c, int64_t n, double* abs_d) {
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(D()));
   Accumulator acc;
   int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    const V vr = Load::vector(r + i), vc = Load::vector(c + i);
-    acc.add(vr, vc, hn::Sub(vc, vr), abs_d + i);
-  }
+  for (; i + lanes <= n; i += lanes) acc.add(Load::vector(r + i), Load::vector(c + i), abs_d + i);
   if (i < n) {  // the rest, padded with pairs of zeros: they add nothing to a sum or a maximum
-    HWY_ALIGN typename Load::Element rest_r[HWY_MAX_BYTES / 8] = {}, rest_c[HWY_MAX_BYTES / 8] = {};
-    HWY_ALIGN double rest_d[HWY_MAX_BYTES / 8];
+    typename Load::Element rest_r[kMaxLanes] = {}, rest_c[kMaxLanes] = {};
+    double rest_d[kMaxLanes];
     std::copy(r + i, r + n, rest_r);
     std::copy(c + i, c + n, rest_c);
-    const V vr = Load::vector(rest_r), vc = Load::vector(rest_c);
-    acc.add(vr, vc, hn::Sub(vc, vr), rest_d);
+    acc.add(Load::vector(rest_r), Load::vector(rest_c), rest_d);
     std::copy(rest_d, rest_d + (n - i), abs_d + i);
   }
-  return acc.total();
+  return acc.sums();
 }
 
+BlockSums sums_fp64(const double* r, const double* c, int64_t n, double* abs_d) {
+  return sums<LoadFp64>(r, c, n, abs_d);
+}
 BlockSums sums_fp32(const float* r, const float* c, int64_t n, double* abs_d) { return sums<LoadFp32>(r, c, n, abs_d); }
 BlockSums sums_bf16(const uint16_t* r, const uint16_t* c, int64_t n, double* abs_d) {
   return sums<LoadBf16>(r, c, n, abs_d);
@@ -103,98 +104,103 @@ BlockSums sums_fp16(const uint16_t* r, const uint16_t* c, int64_t n, double* abs
   return sums<LoadFp16>(r, c, n, abs_d);
 }
 
-BlockSums sums_fp64(const double* r, const double* c, const double* d, int64_t n, double* abs_d) {
+BlockProducts products(const double* a, const double* b, const double* c, int64_t n) {
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(D()));
-  Accumulator acc;
+  V aa = hn::Zero(D()), bb = aa, cc = aa, bc = aa;
   int64_t i = 0;
-  for (; i + lanes <= n; i += lanes)
-    acc.add(hn::LoadU(D(), r + i), hn::LoadU(D(), c + i), hn::LoadU(D(), d + i), abs_d + i);
-  if (i < n) {
-    HWY_ALIGN double rest[4][HWY_MAX_BYTES / 8] = {};
-    std::copy(r + i, r + n, rest[0]);
-    std::copy(c + i, c + n, rest[1]);
-    std::copy(d + i, d + n, rest[2]);
-    acc.add(hn::Load(D(), rest[0]), hn::Load(D(), rest[1]), hn::Load(D(), rest[2]), rest[3]);
-    std::copy(rest[3], rest[3] + (n - i), abs_d + i);
+  for (; i + lanes <= n; i += lanes) {
+    const V va = hn::LoadU(D(), a + i), vb = hn::LoadU(D(), b + i), vc = hn::LoadU(D(), c + i);
+    aa = hn::MulAdd(va, va, aa);
+    bb = hn::MulAdd(vb, vb, bb);
+    cc = hn::MulAdd(vc, vc, cc);
+    bc = hn::MulAdd(vb, vc, bc);
   }
-  return acc.total();
-}
-
-/// One pair; also what the vector loop below does to a lane.
-template <class U>
-void add_bits(U r, U c, U infinity, BlockBits& out) {
-  constexpr U kSign = U(U(1) << (8 * sizeof(U) - 1));
-  const U mr = U(r & ~kSign), mc = U(c & ~kSign);
-  // Magnitudes on one side of zero are mr and mc; on different sides they add up.
-  const bool same_side = ((r ^ c) & kSign) == 0;
-  const U ulp = same_side ? U(std::max(mr, mc) - std::min(mr, mc)) : U(mr + mc);
-  out.max_ulp = std::max<uint64_t>(out.max_ulp, ulp);
-  out.equal += r == c;
-  out.zeros += mr == 0;
-  out.special |= mr >= infinity || mc >= infinity;
-}
-
-/// Sum of the lanes of a counter that went down by one for every hit.
-template <class U, class T, class W>
-int64_t hits(T tag, W counter) {
-  HWY_ALIGN U lane[HWY_MAX_BYTES / sizeof(U)];
-  hn::Store(counter, tag, lane);
-  int64_t total = 0;
-  for (size_t i = 0; i < hn::Lanes(tag); ++i) total += U(U(0) - lane[i]);
-  return total;
-}
-
-template <class U>
-BlockBits bits(const U* r, const U* c, int64_t n, U infinity) {
-  constexpr U kSign = U(U(1) << (8 * sizeof(U) - 1));
-  const hn::ScalableTag<U> u;
-  const hn::RebindToSigned<decltype(u)> s;
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(u));
-  const auto magnitude_bits = hn::Set(u, U(~kSign));
-  auto ulp = hn::Zero(u), largest = hn::Zero(u), equal = hn::Zero(u), zeros = hn::Zero(u);
-  int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) {  // at most kBlock / 16 rounds: an 8-bit counter cannot overflow
-    const auto vr = hn::LoadU(u, r + i), vc = hn::LoadU(u, c + i);
-    const auto mr = hn::And(vr, magnitude_bits), mc = hn::And(vc, magnitude_bits);
-    const auto sr = hn::BroadcastSignBit(hn::BitCast(s, vr)), sc = hn::BroadcastSignBit(hn::BitCast(s, vc));
-    const auto ordered_r = hn::Sub(hn::Xor(hn::BitCast(s, mr), sr), sr);
-    const auto ordered_c = hn::Sub(hn::Xor(hn::BitCast(s, mc), sc), sc);
-    const auto apart = hn::Sub(hn::Max(ordered_r, ordered_c), hn::Min(ordered_r, ordered_c));  // wraps into U, exactly
-    ulp = hn::Max(ulp, hn::BitCast(u, apart));
-    largest = hn::Max(largest, hn::Max(mr, mc));
-    equal = hn::Add(equal, hn::VecFromMask(u, hn::Eq(vr, vc)));
-    zeros = hn::Add(zeros, hn::VecFromMask(u, hn::Eq(mr, hn::Zero(u))));
-  }
-  BlockBits out;
-  HWY_ALIGN U lane[HWY_MAX_BYTES / sizeof(U)];
-  hn::Store(ulp, u, lane);
-  out.max_ulp = *std::max_element(lane, lane + lanes);
-  hn::Store(largest, u, lane);
-  out.special = *std::max_element(lane, lane + lanes) >= infinity;
-  out.equal = hits<U>(u, equal);
-  out.zeros = hits<U>(u, zeros);
-  for (; i < n; ++i) add_bits(r[i], c[i], infinity, out);
+  BlockProducts out{total(aa), total(bb), total(cc), total(bc)};
+  for (; i < n; ++i) out = {out.aa + a[i] * a[i], out.bb + b[i] * b[i], out.cc + c[i] * c[i], out.bc + b[i] * c[i]};
   return out;
 }
 
-BlockBits bits8(const uint8_t* r, const uint8_t* c, int64_t n, uint8_t infinity) { return bits(r, c, n, infinity); }
-BlockBits bits16(const uint16_t* r, const uint16_t* c, int64_t n, uint16_t infinity) { return bits(r, c, n, infinity); }
-BlockBits bits32(const uint32_t* r, const uint32_t* c, int64_t n, uint32_t infinity) { return bits(r, c, n, infinity); }
-BlockBits bits64(const uint64_t* r, const uint64_t* c, int64_t n, uint64_t infinity) { return bits(r, c, n, infinity); }
+/// Of two numbers as sign and magnitude: magnitudes on one side of zero are subtracted, on different sides they add up.
+template <class U>
+U ulp_distance(U r, U c) {
+  constexpr U kMagnitude = U(U(~U(0)) >> 1);
+  const U mr = U(r & kMagnitude), mc = U(c & kMagnitude);
+  return U(r ^ c) > kMagnitude ? U(mr + mc) : U(std::max(mr, mc) - std::min(mr, mc));
+}
 
-int64_t collect(const double* a, int64_t n, double low, double* out) {
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(D()));
-  const V limit = hn::Set(D(), low);
-  int64_t i = 0, found = 0;
+template <class U>
+BlockBits bits(const U* r, const U* c, int64_t n) {
+  constexpr U kMagnitude = U(U(~U(0)) >> 1);
+  const hn::ScalableTag<U> u;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(u));
+  const auto magnitude = hn::Set(u, kMagnitude);
+  auto apart = hn::Zero(u), unlike = hn::Zero(u);
+  BlockBits out;
+  int64_t i = 0;
   for (; i + lanes <= n; i += lanes) {
-    const V v = hn::LoadU(D(), a + i);
-    const auto above = hn::Gt(v, limit);
-    hn::StoreU(hn::Compress(v, above), D(), out + found);  // a compressing store to memory is microcoded on Zen 4
-    found += static_cast<int64_t>(hn::CountTrue(D(), above));
+    const auto vr = hn::LoadU(u, r + i), vc = hn::LoadU(u, c + i);
+    apart = hn::Max(apart, hn::Sub(hn::Max(vr, vc), hn::Min(vr, vc)));  // the ULP distance where the signs agree
+    unlike = hn::Or(unlike, hn::Xor(vr, vc));
+    out.equal += static_cast<int64_t>(hn::CountTrue(u, hn::Eq(vr, vc)));
+    out.zeros += static_cast<int64_t>(hn::CountTrue(u, hn::Eq(hn::And(vr, magnitude), hn::Zero(u))));
   }
-  for (; i < n; ++i)
-    if (a[i] > low) out[found++] = a[i];
-  return found;
+  U lane[HWY_MAX_BYTES / sizeof(U)], any = 0;
+  hn::StoreU(unlike, u, lane);
+  for (int64_t k = 0; k < lanes; ++k) any = U(any | lane[k]);
+  if (any > kMagnitude) {  // some pair lies on both sides of zero: rare, so worth a second look
+    for (int64_t k = 0; k < i; ++k) out.max_ulp = std::max<uint64_t>(out.max_ulp, ulp_distance(r[k], c[k]));
+  } else {
+    hn::StoreU(apart, u, lane);
+    out.max_ulp = *std::max_element(lane, lane + lanes);
+  }
+  for (; i < n; ++i) {
+    out.max_ulp = std::max<uint64_t>(out.max_ulp, ulp_distance(r[i], c[i]));
+    out.equal += r[i] == c[i];
+    out.zeros += (r[i] & kMagnitude) == 0;
+  }
+  return out;
+}
+
+BlockBits bits8(const uint8_t* r, const uint8_t* c, int64_t n) { return bits(r, c, n); }
+BlockBits bits16(const uint16_t* r, const uint16_t* c, int64_t n) { return bits(r, c, n); }
+BlockBits bits32(const uint32_t* r, const uint32_t* c, int64_t n) { return bits(r, c, n); }
+BlockBits bits64(const uint64_t* r, const uint64_t* c, int64_t n) { return bits(r, c, n); }
+
+// Compress would be shorter, but Highway 1.0's copies a table of 2 KiB to the stack at every call (g++ 12).
+void places(const double* a, int64_t n, const std::array<double, 2>& low, const std::array<double, 2>& high,
+            BlockPlaces& out) {
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(D()));
+  const V low0 = hn::Set(D(), low[0]), low1 = hn::Set(D(), low[1]), high0 = hn::Set(D(), high[0]),
+          high1 = hn::Set(D(), high[1]);
+  out = {};
+  double rest[kMaxLanes];
+  for (int64_t i = 0; i < n; i += 8) {  // a byte of the masks at a time, whatever the number of lanes
+    unsigned first = 0, second = 0, inside = 0;
+    for (int64_t k = 0; k < 8; k += lanes) {
+      const double* p = a + i + k;
+      if (i + k + lanes > n) {  // padded with the smallest difference of all, which no interval has inside
+        std::fill(rest, rest + lanes, -1.);
+        if (i + k < n) std::copy(p, a + n, rest);
+        p = rest;
+      }
+      const V v = hn::LoadU(D(), p);
+      const auto above0 = hn::Gt(v, low0), above1 = hn::Gt(v, low1);
+      const auto in = hn::Or(hn::And(above0, hn::Lt(v, high0)), hn::And(above1, hn::Lt(v, high1)));
+      uint8_t bits[3][8];  // StoreMaskBits writes at least a byte
+      hn::StoreMaskBits(D(), above0, bits[0]);
+      hn::StoreMaskBits(D(), above1, bits[1]);
+      hn::StoreMaskBits(D(), in, bits[2]);
+      first |= static_cast<unsigned>(bits[0][0]) << k;
+      second |= static_cast<unsigned>(bits[1][0]) << k;
+      inside |= static_cast<unsigned>(bits[2][0]) << k;
+    }
+    const auto put = [&](BlockMask& mask, unsigned byte) {
+      mask[static_cast<size_t>(i / 64)] |= uint64_t{byte} << (i % 64);
+    };
+    put(out.above_first, first);
+    put(out.above_second, second);
+    put(out.inside, inside);
+  }
 }
 
 }  // namespace parity::kernels::HWY_NAMESPACE
@@ -203,16 +209,20 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace parity::kernels {
 
+HWY_EXPORT(sums_fp64);
 HWY_EXPORT(sums_fp32);
 HWY_EXPORT(sums_bf16);
 HWY_EXPORT(sums_fp16);
-HWY_EXPORT(sums_fp64);
 HWY_EXPORT(bits8);
 HWY_EXPORT(bits16);
 HWY_EXPORT(bits32);
 HWY_EXPORT(bits64);
-HWY_EXPORT(collect);
+HWY_EXPORT(products);
+HWY_EXPORT(places);
 
+BlockSums block_sums_fp64(const double* r, const double* c, int64_t n, double* abs_d) {
+  return HWY_DYNAMIC_DISPATCH(sums_fp64)(r, c, n, abs_d);
+}
 BlockSums block_sums_fp32(const float* r, const float* c, int64_t n, double* abs_d) {
   return HWY_DYNAMIC_DISPATCH(sums_fp32)(r, c, n, abs_d);
 }
@@ -222,23 +232,16 @@ BlockSums block_sums_bf16(const uint16_t* r, const uint16_t* c, int64_t n, doubl
 BlockSums block_sums_fp16(const uint16_t* r, const uint16_t* c, int64_t n, double* abs_d) {
   return HWY_DYNAMIC_DISPATCH(sums_fp16)(r, c, n, abs_d);
 }
-BlockSums block_sums_fp64(const double* r, const double* c, const double* d, int64_t n, double* abs_d) {
-  return HWY_DYNAMIC_DISPATCH(sums_fp64)(r, c, d, n, abs_d);
+BlockBits block_bits(const uint8_t* r, const uint8_t* c, int64_t n) { return HWY_DYNAMIC_DISPATCH(bits8)(r, c, n); }
+BlockBits block_bits(const uint16_t* r, const uint16_t* c, int64_t n) { return HWY_DYNAMIC_DISPATCH(bits16)(r, c, n); }
+BlockBits block_bits(const uint32_t* r, const uint32_t* c, int64_t n) { return HWY_DYNAMIC_DISPATCH(bits32)(r, c, n); }
+BlockBits block_bits(const uint64_t* r, const uint64_t* c, int64_t n) { return HWY_DYNAMIC_DISPATCH(bits64)(r, c, n); }
+BlockProducts block_products(const double* a, const double* b, const double* c, int64_t n) {
+  return HWY_DYNAMIC_DISPATCH(products)(a, b, c, n);
 }
-BlockBits block_bits(const uint8_t* r, const uint8_t* c, int64_t n, uint8_t infinity) {
-  return HWY_DYNAMIC_DISPATCH(bits8)(r, c, n, infinity);
-}
-BlockBits block_bits(const uint16_t* r, const uint16_t* c, int64_t n, uint16_t infinity) {
-  return HWY_DYNAMIC_DISPATCH(bits16)(r, c, n, infinity);
-}
-BlockBits block_bits(const uint32_t* r, const uint32_t* c, int64_t n, uint32_t infinity) {
-  return HWY_DYNAMIC_DISPATCH(bits32)(r, c, n, infinity);
-}
-BlockBits block_bits(const uint64_t* r, const uint64_t* c, int64_t n, uint64_t infinity) {
-  return HWY_DYNAMIC_DISPATCH(bits64)(r, c, n, infinity);
-}
-int64_t block_collect(const double* a, int64_t n, double low, double* out) {
-  return HWY_DYNAMIC_DISPATCH(collect)(a, n, low, out);
+void block_places(const double* a, int64_t n, const std::array<double, 2>& low, const std::array<double, 2>& high,
+                  BlockPlaces& out) {
+  HWY_DYNAMIC_DISPATCH(places)(a, n, low, high, out);
 }
 
 }  // namespace parity::kernels

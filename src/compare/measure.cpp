@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "compare/measure_blocks.hpp"
+#include "compare/measure_ranks.hpp"
 #include "compare/stats.hpp"
 #include "core/error.hpp"
 
@@ -28,12 +29,13 @@ double norm(long double squares) {
   return static_cast<double>(std::min<long double>(std::sqrt(squares), std::numeric_limits<double>::max()));
 }
 
-/// Sums of squares near the ends of a double's range have lost elements. Below 1e-200 an element's square may have
-/// become zero unnoticed; fp32 and narrower never come here (their smallest square is 2e-90).
-bool out_of_range(const Totals<double>& t) {
+/// Must be summed again in long double: squares near the ends of a double's range have lost elements (below 1e-200 an
+/// element's square may have become zero unnoticed; fp32 and narrower never come here, their smallest square is 2e-90);
+/// or the candidate is so much smaller than the reference that its norm, which is derived from the other sums, has
+/// cancelled.
+bool needs_wide(const Totals<double>& t) {
   const auto lost = [](double squares, double sum) { return !(squares < 1e300) || (sum > 0 && squares < 1e-200); };
-  return lost(t.sum_rr, t.sum_r) || lost(t.sum_dd, t.sum_d) || lost(t.sum_cc, t.sum_r + t.sum_d) ||
-         !std::isfinite(t.sum_d);
+  return lost(t.sum_rr, t.sum_r) || lost(t.sum_dd, t.sum_d) || !std::isfinite(t.sum_d) || t.sum_cc < 1e-2 * t.sum_rr;
 }
 
 bool is_exact_integer(at::ScalarType dtype) { return !at::isFloatingType(dtype) && !at::isComplexType(dtype); }
@@ -88,11 +90,12 @@ void set_statistics(const Totals<T>& t, Stats& out) {
 }
 
 template <class T>
-void set_all(const at::Tensor& shape, const at::Tensor& r, const at::Tensor& c, const Totals<T>& totals, Stats& out) {
+void set_all(const at::Tensor& shape, const at::Tensor& r, const at::Tensor& c, const Totals<T>& totals,
+             const DifferenceRanks& ranks, Stats& out) {
   set_statistics(totals, out);
   set_worst(shape, r, c, totals, out);
   if (totals.finite == 0) return;
-  const auto p = percentiles(r, c, std::is_same_v<T, long double>, totals.finite, {.95, .99});
+  const auto p = ranks.percentiles(totals.finite);
   out.p95_abs = finite(p[0]);
   out.p99_abs = finite(p[1]);
   const at::ScalarType dtype = shape.scalar_type();
@@ -113,13 +116,16 @@ Stats measure(const at::Tensor& reference, const at::Tensor& candidate) {
   out.constant_reference = constant(r);
   out.constant_candidate = constant(c);
   if (!is_exact_integer(r.scalar_type()) && !is_exact_integer(c.scalar_type())) {
-    const auto totals = measure_blocks<double>(r, c);
-    if (!out_of_range(totals)) {
-      set_all(reference, r, c, totals, out);
+    DifferenceRanks ranks(false);
+    const auto totals = measure_blocks<double>(r, c, &ranks);
+    if (!needs_wide(totals)) {
+      set_all(reference, r, c, totals, ranks, out);
       return out;
     }
   }
-  set_all(reference, r, c, measure_blocks<long double>(r, c), out);
+  DifferenceRanks ranks(true);
+  const auto totals = measure_blocks<long double>(r, c, &ranks);
+  set_all(reference, r, c, totals, ranks, out);
   return out;
 }
 

@@ -3,6 +3,7 @@
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
+#include "compare/measure_ranks.hpp"
 #include "core/error.hpp"
 #include "core/precision.hpp"
 
@@ -59,31 +60,12 @@ T as(S value) {
     return static_cast<T>(static_cast<float>(value));  // the narrow floats are exact in fp32
 }
 
-/// The bits of the smallest magnitude that is not finite; 0: the dtype has no ULP here.
-uint64_t infinity_bits(at::ScalarType dtype) {
-  switch (dtype) {
-    case at::kDouble:
-      return 0x7ff0000000000000;
-    case at::kFloat:
-      return 0x7f800000;
-    case at::kHalf:
-      return 0x7c00;
-    case at::kBFloat16:
-      return 0x7f80;
-    case at::kFloat8_e5m2:
-      return 0x7c;
-    case at::kFloat8_e4m3fn:
-      return 0x7f;  // NaN only: this format has no infinity
-    default:
-      return 0;
-  }
-}
+bool has_ulp(at::ScalarType dtype) { return at::isFloatingType(dtype); }
 
 /// `r` and `c` hold n elements of `dtype`.
 kernels::BlockBits compare_bits(at::ScalarType dtype, const void* r, const void* c, int64_t n) {
-  const uint64_t infinity = infinity_bits(dtype);
   const auto run = [&]<class U>(U) {
-    return kernels::block_bits(static_cast<const U*>(r), static_cast<const U*>(c), n, static_cast<U>(infinity));
+    return kernels::block_bits(static_cast<const U*>(r), static_cast<const U*>(c), n);
   };
   switch (c10::elementSize(dtype)) {
     case 1:
@@ -167,19 +149,25 @@ void set_specials_apart(int64_t n, bool floats, Scratch<T>& s, Totals<T>& out) {
   s.compacted = true;
 }
 
+void set_sums(const kernels::BlockSums& sums, Totals<double>& out) {
+  out.max_d = sums.max_d;
+  out.sum_d = sums.sum_d;
+  out.sum_dd = sums.sum_dd;
+  out.sum_r = sums.sum_r;
+  out.sum_rr = sums.sum_rr;
+  out.sum_dr = sums.sum_dr;
+  // c = r + d. Cancels when the candidate is far smaller than the reference: measure() then takes the wide route.
+  out.sum_cc = sums.sum_rr + 2 * sums.sum_dr + sums.sum_dd;
+  out.sum_rc = sums.sum_rr + sums.sum_dr;
+}
+
 void add_sums(int64_t n, Scratch<double>& s, Totals<double>& out) {
-  for (size_t i = 0; i < static_cast<size_t>(n); ++i) s.difference[i] = s.candidate[i] - s.reference[i];
-  const auto sums =
-      kernels::block_sums_fp64(s.reference.data(), s.candidate.data(), s.difference.data(), n, s.abs_d.data());
-  std::tie(out.max_d, out.sum_d, out.sum_dd, out.sum_r) = std::tie(sums.max_d, sums.sum_d, sums.sum_dd, sums.sum_r);
-  std::tie(out.sum_rr, out.sum_cc, out.sum_rc, out.sum_dr) =
-      std::tie(sums.sum_rr, sums.sum_cc, sums.sum_rc, sums.sum_dr);
+  set_sums(kernels::block_sums_fp64(s.reference.data(), s.candidate.data(), n, s.abs_d.data()), out);
 }
 
 void add_sums(int64_t n, Scratch<long double>& s, Totals<long double>& out) {
   for (size_t i = 0; i < static_cast<size_t>(n); ++i) {
     const long double r = s.reference[i], c = s.candidate[i], d = c - r, magnitude = std::abs(d);
-    s.difference[i] = d;
     s.abs_d[i] = static_cast<double>(magnitude);
     out.max_d = std::max(out.max_d, magnitude);
     out.sum_d += magnitude;
@@ -192,31 +180,31 @@ void add_sums(int64_t n, Scratch<long double>& s, Totals<long double>& out) {
   }
 }
 
-template <class T>
-void set_zeros(const kernels::BlockBits& bits, int64_t n, Totals<T>& out) {
+kernels::BlockSums sums_in_place(at::ScalarType dtype, const void* r, const void* c, int64_t n, double* abs_d) {
+  const auto half = [](const void* p) { return static_cast<const uint16_t*>(p); };
+  if (dtype == at::kFloat)
+    return kernels::block_sums_fp32(static_cast<const float*>(r), static_cast<const float*>(c), n, abs_d);
+  if (dtype == at::kBFloat16) return kernels::block_sums_bf16(half(r), half(c), n, abs_d);
+  if (dtype == at::kHalf) return kernels::block_sums_fp16(half(r), half(c), n, abs_d);
+  return kernels::block_sums_fp64(static_cast<const double*>(r), static_cast<const double*>(c), n, abs_d);
+}
+
+/// Same float on both sides, nothing special in the block: straight from memory, nothing copied.
+bool fast_route(const at::Tensor& r, const at::Tensor& c, int64_t begin, int64_t n, Scratch<double>& s,
+                Totals<double>& out) {
+  const at::ScalarType dtype = r.scalar_type();
+  if (dtype != c.scalar_type() ||
+      (dtype != at::kFloat && dtype != at::kBFloat16 && dtype != at::kHalf && dtype != at::kDouble))
+    return false;
+  const void *pr = at_element(r, begin), *pc = at_element(c, begin);
+  const auto sums = sums_in_place(dtype, pr, pc, n, s.abs_d.data());
+  if (!std::isfinite(sums.sum_rr) || !std::isfinite(sums.sum_dd)) return false;  // a NaN or Inf, or an overflow
+  set_sums(sums, out);
+  const auto bits = compare_bits(dtype, pr, pc, n);
   out.finite = n;
   out.zeros = bits.zeros;
   out.equal = bits.equal;
   out.max_ulp = bits.max_ulp;
-}
-
-/// Same narrow float on both sides, nothing special in the block: straight from memory, nothing copied.
-bool fast_route(const at::Tensor& r, const at::Tensor& c, int64_t begin, int64_t n, Scratch<double>& s,
-                Totals<double>& out) {
-  const at::ScalarType dtype = r.scalar_type();
-  if (dtype != c.scalar_type() || (dtype != at::kFloat && dtype != at::kBFloat16 && dtype != at::kHalf)) return false;
-  const void *pr = at_element(r, begin), *pc = at_element(c, begin);
-  const auto bits = compare_bits(dtype, pr, pc, n);
-  if (bits.special) return false;
-  set_zeros(bits, n, out);
-  const auto half = [](const void* p) { return static_cast<const uint16_t*>(p); };
-  const auto sums = dtype == at::kFloat      ? kernels::block_sums_fp32(static_cast<const float*>(pr),
-                                                                        static_cast<const float*>(pc), n, s.abs_d.data())
-                    : dtype == at::kBFloat16 ? kernels::block_sums_bf16(half(pr), half(pc), n, s.abs_d.data())
-                                             : kernels::block_sums_fp16(half(pr), half(pc), n, s.abs_d.data());
-  std::tie(out.max_d, out.sum_d, out.sum_dd, out.sum_r) = std::tie(sums.max_d, sums.sum_d, sums.sum_dd, sums.sum_r);
-  std::tie(out.sum_rr, out.sum_cc, out.sum_rc, out.sum_dr) =
-      std::tie(sums.sum_rr, sums.sum_cc, sums.sum_rc, sums.sum_dr);
   s.compacted = false;
   return true;
 }
@@ -278,7 +266,7 @@ Totals<T> measure_block(const at::Tensor& reference, const at::Tensor& candidate
   if (!fast_route(reference, candidate, begin, n, s, out)) {
     load(reference, begin, n, s.reference.data());
     load(candidate, begin, n, s.candidate.data());
-    const bool floats = infinity_bits(reference.scalar_type()) != 0 && infinity_bits(candidate.scalar_type()) != 0;
+    const bool floats = has_ulp(reference.scalar_type()) && has_ulp(candidate.scalar_type());
     set_specials_apart(n, floats, s, out);
     if (floats) {
       add_bits(reference.scalar_type(), out.finite, s, out);
@@ -293,15 +281,18 @@ Totals<T> measure_block(const at::Tensor& reference, const at::Tensor& candidate
 }
 
 template <class T>
-Totals<T> measure_blocks(const at::Tensor& reference, const at::Tensor& candidate) {
+Totals<T> measure_blocks(const at::Tensor& reference, const at::Tensor& candidate, DifferenceRanks* ranks) {
   const int64_t n = reference.numel(), chunks = (n + kChunk - 1) / kChunk;
   std::vector<Totals<T>> per_chunk(static_cast<size_t>(chunks));
+  if (ranks) ranks->prepare(reference, candidate, chunks);
   at::parallel_for(0, chunks, 1, [&](int64_t first, int64_t last) {
     const auto scratch = std::make_unique<Scratch<T>>();
     for (int64_t chunk = first; chunk < last; ++chunk)
-      for (int64_t begin = chunk * kChunk, end = std::min(n, begin + kChunk); begin < end; begin += kBlock)
-        per_chunk[static_cast<size_t>(chunk)].merge(
-            measure_block(reference, candidate, begin, std::min(kBlock, end - begin), *scratch));
+      for (int64_t begin = chunk * kChunk, end = std::min(n, begin + kChunk); begin < end; begin += kBlock) {
+        const auto block = measure_block(reference, candidate, begin, std::min(kBlock, end - begin), *scratch);
+        per_chunk[static_cast<size_t>(chunk)].merge(block);
+        if (ranks) ranks->see(chunk, scratch->abs_d.data(), block.finite);
+      }
   });
   Totals<T> all;
   for (const auto& chunk : per_chunk) all.merge(chunk);
@@ -309,7 +300,7 @@ Totals<T> measure_blocks(const at::Tensor& reference, const at::Tensor& candidat
 }
 
 void visit_differences(const at::Tensor& reference, const at::Tensor& candidate, bool wide,
-                       const std::function<void(int64_t, double*, int64_t)>& visit) {
+                       const std::function<void(int64_t, const double*, int64_t)>& visit) {
   const int64_t blocks = (reference.numel() + kBlock - 1) / kBlock;
   const auto run = [&]<class T>(T) {
     at::parallel_for(0, kTasks, 1, [&](int64_t first, int64_t last) {
@@ -332,7 +323,7 @@ template struct Totals<long double>;
 template Totals<double> measure_block(const at::Tensor&, const at::Tensor&, int64_t, int64_t, Scratch<double>&);
 template Totals<long double> measure_block(const at::Tensor&, const at::Tensor&, int64_t, int64_t,
                                            Scratch<long double>&);
-template Totals<double> measure_blocks(const at::Tensor&, const at::Tensor&);
-template Totals<long double> measure_blocks(const at::Tensor&, const at::Tensor&);
+template Totals<double> measure_blocks(const at::Tensor&, const at::Tensor&, DifferenceRanks*);
+template Totals<long double> measure_blocks(const at::Tensor&, const at::Tensor&, DifferenceRanks*);
 
 }  // namespace parity

@@ -38,8 +38,8 @@ struct Totals {
 /// One thread's working memory for a block; the arrays hold what the last `measure_block` left there.
 template <class T>
 struct Scratch {
-  std::array<T, kBlock> reference, candidate, difference;  // finite pairs only, unless the fast route ran
-  std::array<double, kBlock + 8> abs_d;                    // [0, finite)
+  alignas(64) std::array<T, kBlock> reference, candidate;  // finite pairs only, unless the fast route ran
+  alignas(64) std::array<double, kBlock> abs_d;            // [0, finite); a store across cache lines costs twice
   std::array<int32_t, kBlock> position;                    // of the finite pairs in the block; valid when `compacted`
   bool compacted = false;
   int64_t original(int64_t i) const { return compacted ? position[static_cast<size_t>(i)] : i; }
@@ -50,19 +50,16 @@ template <class T>
 Totals<T> measure_block(const at::Tensor& reference, const at::Tensor& candidate, int64_t begin, int64_t n,
                         Scratch<T>& scratch);
 
-/// All blocks, merged in their order: the same digits for any thread count.
+class DifferenceRanks;
+
+/// All blocks, merged in their order: the same digits for any thread count. `ranks`, if not null, sees every |d|.
 template <class T>
-Totals<T> measure_blocks(const at::Tensor& reference, const at::Tensor& candidate);
+Totals<T> measure_blocks(const at::Tensor& reference, const at::Tensor& candidate, DifferenceRanks* ranks);
 
 /// Calls `visit(task, abs_d, n)` with |d| of every block's finite pairs; `task` < kTasks tells concurrent calls apart.
-/// Blocks come in order within a task.
+/// `wide`: in long double, as measure_blocks<long double>.
 inline constexpr int64_t kTasks = 64;
 void visit_differences(const at::Tensor& reference, const at::Tensor& candidate, bool wide,
-                       const std::function<void(int64_t task, double* abs_d, int64_t n)>& visit);
-
-/// Exact percentiles of |d| at `quantiles` (ascending, in [0, 1]) over `finite` > 0 pairs, linear between ranks as
-/// np.percentile does.
-std::vector<double> percentiles(const at::Tensor& reference, const at::Tensor& candidate, bool wide, int64_t finite,
-                                const std::vector<double>& quantiles);
+                       const std::function<void(int64_t task, const double* abs_d, int64_t n)>& visit);
 
 }  // namespace parity

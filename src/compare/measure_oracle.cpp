@@ -47,10 +47,8 @@ int64_t errors(const Three& t, int64_t begin, int64_t n, Buffers<T>& b) {
 }
 
 Squares<double> sum(int64_t n, const Buffers<double>& b) {
-  std::array<double, kBlock> unused;
-  // The kernel's third operand is the oracle here: <d,d> is its square norm.
-  const auto sums = kernels::block_sums_fp64(b.reference.data(), b.candidate.data(), b.oracle.data(), n, unused.data());
-  return {sums.sum_dd, sums.sum_rr, sums.sum_cc, sums.sum_rc, n};
+  const auto p = kernels::block_products(b.oracle.data(), b.reference.data(), b.candidate.data(), n);
+  return {p.aa, p.bb, p.cc, p.bc, n};
 }
 
 Squares<long double> sum(int64_t n, const Buffers<long double>& b) {

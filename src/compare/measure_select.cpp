@@ -13,7 +13,7 @@ constexpr int kDigit = 16;                   // bits of a histogram's index
 struct Differences {
   const at::Tensor &reference, &candidate;
   bool wide;
-  void visit(const std::function<void(int64_t, double*, int64_t)>& f) const {
+  void visit(const std::function<void(int64_t, const double*, int64_t)>& f) const {
     visit_differences(reference, candidate, wide, f);
   }
 };
@@ -21,7 +21,7 @@ struct Differences {
 /// All differences whose leading `bits` bits are `prefix`.
 std::vector<double> collect(const Differences& source, int bits, uint64_t prefix) {
   std::array<std::vector<double>, kTasks> parts;
-  source.visit([&](int64_t task, double* abs_d, int64_t n) {
+  source.visit([&](int64_t task, const double* abs_d, int64_t n) {
     auto& part = parts[static_cast<size_t>(task)];
     for (int64_t i = 0; i < n; ++i)
       if (bits == 0 || std::bit_cast<uint64_t>(abs_d[i]) >> (64 - bits) == prefix) part.push_back(abs_d[i]);
@@ -35,7 +35,7 @@ std::vector<double> collect(const Differences& source, int bits, uint64_t prefix
 std::vector<int64_t> histogram(const Differences& source, int bits, uint64_t prefix) {
   std::vector<int64_t> counts(size_t{1} << kDigit);
   std::array<std::vector<int64_t>, kTasks> parts;
-  source.visit([&](int64_t task, double* abs_d, int64_t n) {
+  source.visit([&](int64_t task, const double* abs_d, int64_t n) {
     auto& part = parts[static_cast<size_t>(task)];
     if (part.empty()) part.resize(counts.size());
     for (int64_t i = 0; i < n; ++i) {
@@ -67,25 +67,11 @@ double select(const Differences& source, int64_t rank, int64_t total) {
 
 }  // namespace
 
-std::vector<double> percentiles(const at::Tensor& reference, const at::Tensor& candidate, bool wide, int64_t finite,
-                                const std::vector<double>& quantiles) {
+std::array<double, 2> select_ranks(const at::Tensor& reference, const at::Tensor& candidate, bool wide, int64_t rank,
+                                   int64_t finite) {
   const Differences source{reference, candidate, wide};
-  std::vector<double> sorted;
-  if (finite <= kKeep) {
-    sorted = collect(source, 0, 0);
-    std::sort(sorted.begin(), sorted.end());
-  }
-  const auto value = [&](int64_t rank) {
-    return sorted.empty() ? select(source, rank, finite) : sorted[static_cast<size_t>(rank)];
-  };
-  std::vector<double> out;
-  for (const double q : quantiles) {  // numpy's 'linear' method, its rounding included
-    const double place = q * static_cast<double>(finite - 1), t = place - std::floor(place);
-    const auto low = static_cast<int64_t>(place);
-    const double a = value(low), b = low + 1 < finite ? value(low + 1) : a;
-    out.push_back(t < .5 ? a + (b - a) * t : b - (b - a) * (1 - t));
-  }
-  return out;
+  const double value = select(source, rank, finite);
+  return {value, rank + 1 < finite ? select(source, rank + 1, finite) : value};
 }
 
 }  // namespace parity
