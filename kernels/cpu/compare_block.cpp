@@ -167,40 +167,51 @@ BlockBits bits32(const uint32_t* r, const uint32_t* c, int64_t n) { return bits(
 BlockBits bits64(const uint64_t* r, const uint64_t* c, int64_t n) { return bits(r, c, n); }
 
 // Compress would be shorter, but Highway 1.0's copies a table of 2 KiB to the stack at every call (g++ 12).
-void places(const double* a, int64_t n, const std::array<double, 2>& low, const std::array<double, 2>& high,
-            BlockPlaces& out) {
+template <bool kTies>
+BlockFound find_with(const double* a, int64_t n, const BlockIntervals& k, double* inside) {
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(D()));
-  const V low0 = hn::Set(D(), low[0]), low1 = hn::Set(D(), low[1]), high0 = hn::Set(D(), high[0]),
-          high1 = hn::Set(D(), high[1]);
-  out = {};
-  double rest[kMaxLanes];
-  for (int64_t i = 0; i < n; i += 8) {  // a byte of the masks at a time, whatever the number of lanes
-    unsigned first = 0, second = 0, inside = 0;
-    for (int64_t k = 0; k < 8; k += lanes) {
-      const double* p = a + i + k;
-      if (i + k + lanes > n) {  // padded with the smallest difference of all, which no interval has inside
-        std::fill(rest, rest + lanes, -1.);
-        if (i + k < n) std::copy(p, a + n, rest);
-        p = rest;
-      }
-      const V v = hn::LoadU(D(), p);
-      const auto above0 = hn::Gt(v, low0), above1 = hn::Gt(v, low1);
-      const auto in = hn::Or(hn::And(above0, hn::Lt(v, high0)), hn::And(above1, hn::Lt(v, high1)));
-      uint8_t bits[3][8];  // StoreMaskBits writes at least a byte
-      hn::StoreMaskBits(D(), above0, bits[0]);
-      hn::StoreMaskBits(D(), above1, bits[1]);
-      hn::StoreMaskBits(D(), in, bits[2]);
-      first |= static_cast<unsigned>(bits[0][0]) << k;
-      second |= static_cast<unsigned>(bits[1][0]) << k;
-      inside |= static_cast<unsigned>(bits[2][0]) << k;
+  const V low0 = hn::Set(D(), k.low[0]), low1 = hn::Set(D(), k.low[1]), high0 = hn::Set(D(), k.high[0]),
+          high1 = hn::Set(D(), k.high[1]);
+  const V tie0 = hn::Set(D(), k.tie[0]), tie1 = hn::Set(D(), k.tie[1]);
+  int64_t above[2] = {0, 0}, tied[2] = {0, 0}, i = 0, found = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const V v = hn::LoadU(D(), a + i);
+    const auto above0 = hn::Gt(v, low0), above1 = hn::Gt(v, low1);
+    auto in0 = hn::And(above0, hn::Lt(v, high0)), in1 = hn::And(above1, hn::Lt(v, high1));
+    above[0] += static_cast<int64_t>(hn::CountTrue(D(), above0));
+    above[1] += static_cast<int64_t>(hn::CountTrue(D(), above1));
+    if constexpr (kTies) {
+      const auto tied0 = hn::Eq(v, tie0), tied1 = hn::Eq(v, tie1);
+      tied[0] += static_cast<int64_t>(hn::CountTrue(D(), tied0));
+      tied[1] += static_cast<int64_t>(hn::CountTrue(D(), tied1));
+      in0 = hn::AndNot(tied0, in0);
+      in1 = hn::AndNot(tied1, in1);
     }
-    const auto put = [&](BlockMask& mask, unsigned byte) {
-      mask[static_cast<size_t>(i / 64)] |= uint64_t{byte} << (i % 64);
-    };
-    put(out.above_first, first);
-    put(out.above_second, second);
-    put(out.inside, inside);
+    const auto in = hn::Or(in0, in1);
+    if (hn::AllFalse(D(), in)) continue;  // nine times of ten
+    uint8_t bits[8];                      // of at most eight lanes
+    hn::StoreMaskBits(D(), in, bits);
+    for (int64_t lane = 0; lane < lanes; ++lane) {
+      inside[found] = a[i + lane];
+      found += bits[0] >> lane & 1;
+    }
   }
+  for (; i < n; ++i) {
+    bool in = false;
+    for (int which = 0; which < 2; ++which) {
+      above[which] += a[i] > k.low[which];
+      tied[which] += a[i] == k.tie[which];
+      in |= a[i] > k.low[which] && a[i] < k.high[which] && !(a[i] == k.tie[which]);
+    }
+    inside[found] = a[i];
+    found += in;
+  }
+  return {{above[0], above[1]}, {tied[0], tied[1]}, found};
+}
+
+BlockFound find(const double* a, int64_t n, const BlockIntervals& k, double* inside) {
+  const bool ties = !std::isnan(k.tie[0]) || !std::isnan(k.tie[1]);
+  return ties ? find_with<true>(a, n, k, inside) : find_with<false>(a, n, k, inside);
 }
 
 }  // namespace parity::kernels::HWY_NAMESPACE
@@ -218,7 +229,7 @@ HWY_EXPORT(bits16);
 HWY_EXPORT(bits32);
 HWY_EXPORT(bits64);
 HWY_EXPORT(products);
-HWY_EXPORT(places);
+HWY_EXPORT(find);
 
 BlockSums block_sums_fp64(const double* r, const double* c, int64_t n, double* abs_d) {
   return HWY_DYNAMIC_DISPATCH(sums_fp64)(r, c, n, abs_d);
@@ -239,9 +250,8 @@ BlockBits block_bits(const uint64_t* r, const uint64_t* c, int64_t n) { return H
 BlockProducts block_products(const double* a, const double* b, const double* c, int64_t n) {
   return HWY_DYNAMIC_DISPATCH(products)(a, b, c, n);
 }
-void block_places(const double* a, int64_t n, const std::array<double, 2>& low, const std::array<double, 2>& high,
-                  BlockPlaces& out) {
-  HWY_DYNAMIC_DISPATCH(places)(a, n, low, high, out);
+BlockFound block_find(const double* a, int64_t n, const BlockIntervals& intervals, double* inside) {
+  return HWY_DYNAMIC_DISPATCH(find)(a, n, intervals, inside);
 }
 
 }  // namespace parity::kernels

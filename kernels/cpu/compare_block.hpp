@@ -1,7 +1,6 @@
 // One block of a comparison on the CPU: sums in fp64 and a look at the bits. Vectorised with Highway, the instruction
 // set chosen at run time. Knows nothing of tensors, non-finite values or limits: src/compare does.
 #pragma once
-#include <array>
 #include <cstdint>
 
 namespace parity::kernels {
@@ -41,13 +40,16 @@ struct BlockProducts {
 };
 BlockProducts block_products(const double* a, const double* b, const double* c, int64_t n);
 
-/// Where the values of `a` (n) lie. Bit i % 64 of word i / 64 belongs to a[i]; words beyond n are zero.
-using BlockMask = std::array<uint64_t, kBlock / 64>;
-struct BlockPlaces {
-  BlockMask above_first, above_second;  // a > low[k]
-  BlockMask inside;                     // low[k] < a < high[k] for k = 0 or 1
+/// Two open intervals (low, high) of numbers >= 0, each with one value `tie` inside that is only counted (NaN: none).
+struct BlockIntervals {
+  double low[2], high[2], tie[2];
 };
-void block_places(const double* a, int64_t n, const std::array<double, 2>& low, const std::array<double, 2>& high,
-                  BlockPlaces& out);
+struct BlockFound {
+  int64_t above[2] = {0, 0};  // how many are > low
+  int64_t tied[2] = {0, 0};   // how many equal tie
+  int64_t inside = 0;         // how many were written
+};
+/// Writes to `inside` (room for n) the values of `a` (n) that lie in either interval and are not that interval's tie.
+BlockFound block_find(const double* a, int64_t n, const BlockIntervals& intervals, double* inside);
 
 }  // namespace parity::kernels

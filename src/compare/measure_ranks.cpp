@@ -2,9 +2,6 @@
 
 #include <ATen/Parallel.h>
 
-#include <bit>
-#include <numeric>
-
 #include "compare/measure_blocks.hpp"
 
 namespace parity {
@@ -15,7 +12,7 @@ constexpr int64_t kRuns = 8192, kRunLength = 16;  // the sample: whole cache lin
 // Half width of the interval in standard deviations of a sample's quantile. Neighbours are alike, so wider than
 // independent draws would need; about 1 % of all differences is kept. A percentile that lies outside costs another
 // pass, never a digit.
-constexpr double kWidth = 6;
+constexpr double kWidth = 5;
 
 std::vector<double> sample(const at::Tensor& reference, const at::Tensor& candidate) {
   std::vector<double> out;
@@ -39,17 +36,6 @@ double at_rank(std::vector<double>& values, double rank) {
   return values[static_cast<size_t>(place)];
 }
 
-/// The values of `drawn` in [low, high], if they are at most `most`.
-std::vector<double> few_values(const std::vector<double>& drawn, double low, double high, size_t most) {
-  std::vector<double> out;
-  for (const double x : drawn) {
-    if (!(x >= low && x <= high) || x == 0 || std::find(out.begin(), out.end(), x) != out.end()) continue;
-    if (out.size() == most) return {};
-    out.push_back(x);
-  }
-  return out;
-}
-
 }  // namespace
 
 void DifferenceRanks::prepare(const at::Tensor& reference, const at::Tensor& candidate, int64_t chunks) {
@@ -63,10 +49,13 @@ void DifferenceRanks::prepare(const at::Tensor& reference, const at::Tensor& can
   const auto m = static_cast<double>(drawn.size());
   for (size_t k = 0; k < kQuantiles.size(); ++k) {
     const double q = kQuantiles[k], width = kWidth * std::sqrt(m * q * (1 - q));
-    const double low = at_rank(drawn, q * m - width), high = at_rank(drawn, q * m + width);
-    low_[k] = low > 0 ? std::nextafter(low, 0.) : 0;  // zeros need no keeping: below the first other value all are zero
-    high_[k] = std::nextafter(high, std::numeric_limits<double>::infinity());
-    ties_[k] = few_values(drawn, low, high, kMaxTies);
+    const double low = at_rank(drawn, q * m - width), high = at_rank(drawn, q * m + width),
+                 middle = at_rank(drawn, q * m);
+    intervals_.low[k] =
+        low > 0 ? std::nextafter(low, 0.) : 0;  // zeros need no keeping: below the first other value all are zero
+    intervals_.high[k] = std::nextafter(high, std::numeric_limits<double>::infinity());
+    const bool is_tie = middle > 0 && std::count(drawn.begin(), drawn.end(), middle) > 2;
+    intervals_.tie[k] = is_tie ? middle : std::numeric_limits<double>::quiet_NaN();
   }
 }
 
@@ -76,54 +65,39 @@ void DifferenceRanks::see(int64_t chunk, const double* abs_d, int64_t n) {
     caught.inside[0].insert(caught.inside[0].end(), abs_d, abs_d + n);
     return;
   }
-  kernels::BlockPlaces places;
-  kernels::block_places(abs_d, n, low_, high_, places);
-  int64_t above_first = 0, above_second = 0;
-  for (size_t word = 0; word < places.inside.size(); ++word) {
-    above_first += std::popcount(places.above_first[word]);
-    above_second += std::popcount(places.above_second[word]);
-    for (uint64_t left = places.inside[word]; left != 0; left &= left - 1) {
-      const double x = abs_d[64 * word + static_cast<size_t>(std::countr_zero(left))];
-      for (size_t k = 0; k < 2; ++k) {
-        if (!(x > low_[k] && x < high_[k])) continue;
-        const auto tie = std::find(ties_[k].begin(), ties_[k].end(), x);
-        if (tie != ties_[k].end())
-          ++caught.tied[k][static_cast<size_t>(tie - ties_[k].begin())];
-        else
-          caught.inside[k].push_back(x);
-      }
-    }
+  std::array<double, kBlock> kept;
+  const auto found = kernels::block_find(abs_d, n, intervals_, kept.data());
+  for (size_t k = 0; k < 2; ++k) {
+    caught.not_above[k] += n - found.above[k];
+    caught.tied[k] += found.tied[k];
+    for (size_t i = 0; i < static_cast<size_t>(found.inside); ++i)
+      if (kept[i] > intervals_.low[k] && kept[i] < intervals_.high[k] && kept[i] != intervals_.tie[k])
+        caught.inside[k].push_back(kept[i]);
   }
-  caught.not_above[0] += n - above_first;
-  caught.not_above[1] += n - above_second;
 }
 
 std::optional<std::array<double, 2>> DifferenceRanks::kept_ranks(size_t which, int64_t rank, int64_t finite) const {
-  int64_t not_above = 0, kept = 0;
+  int64_t not_above = 0, tied = 0;
   std::vector<double> inside;
-  std::array<int64_t, kMaxTies> tied{};
   for (const Caught& c : chunks_) {
     not_above += c.not_above[which];
+    tied += c.tied[which];
     inside.insert(inside.end(), c.inside[which].begin(), c.inside[which].end());
-    for (size_t i = 0; i < kMaxTies; ++i) tied[i] += c.tied[which][i];
   }
-  if (!keep_all_ && low_[which] == 0 && rank + 1 < not_above) return std::array{0., 0.};
-  kept = static_cast<int64_t>(inside.size()) + std::accumulate(tied.begin(), tied.end(), int64_t{0});
   const int64_t next = std::min(rank + 1, finite - 1);
-  if (rank < not_above || next >= not_above + kept) return std::nullopt;
-  // With the ties taken out below the rank, what is left is an ordinary selection.
+  if (!keep_all_ && intervals_.low[which] == 0 && next < not_above) return std::array{0., 0.};
+  if (rank < not_above || next >= not_above + tied + static_cast<int64_t>(inside.size())) return std::nullopt;
+  // Those below the tie come first, then the ties, then those above it: each half is an ordinary selection.
+  const double tie = intervals_.tie[which];
+  const auto upper =
+      tied == 0 ? inside.begin() : std::partition(inside.begin(), inside.end(), [&](double x) { return x < tie; });
+  const int64_t below = upper - inside.begin();
   const auto at = [&](int64_t place) {
-    std::vector<std::pair<double, int64_t>> ties;
-    for (size_t i = 0; i < ties_[which].size(); ++i) ties.emplace_back(ties_[which][i], tied[i]);
-    std::sort(ties.begin(), ties.end());
-    for (const auto& [value, count] : ties) {
-      const auto below = std::count_if(inside.begin(), inside.end(), [v = value](double x) { return x < v; });
-      if (place < below) break;
-      if (place < below + count) return value;
-      place -= count;
-    }
-    std::nth_element(inside.begin(), inside.begin() + place, inside.end());
-    return inside[static_cast<size_t>(place)];
+    if (place >= below && place < below + tied) return tie;
+    const auto begin = place < below ? inside.begin() : upper, end = place < below ? upper : inside.end();
+    const auto wanted = begin + (place < below ? place : place - below - tied);
+    std::nth_element(begin, wanted, end);
+    return *wanted;
   };
   return std::array{at(rank - not_above), at(next - not_above)};
 }

@@ -4,7 +4,10 @@
 #include <ATen/ATen.h>
 
 #include <array>
+#include <optional>
 #include <vector>
+
+#include "kernels/cpu/compare_block.hpp"
 
 namespace parity {
 
@@ -22,11 +25,9 @@ class DifferenceRanks {
 
  private:
   static constexpr std::array<double, 2> kQuantiles{.95, .99};
-  static constexpr size_t kMaxTies = 8;
-  struct Caught {                                         // of a chunk, for each percentile
-    std::array<int64_t, 2> not_above{};                   // how many are <= low_
-    std::array<std::vector<double>, 2> inside;            // low_ < x < high_, without those in ties_
-    std::array<std::array<int64_t, kMaxTies>, 2> tied{};  // how many equal ties_
+  struct Caught {                                // of a chunk, for each percentile
+    std::array<int64_t, 2> not_above{}, tied{};  // how many are <= low, equal tie
+    std::array<std::vector<double>, 2> inside;   // low < x < high, ties left out
   };
   double percentile(size_t which, int64_t finite) const;
   /// The differences of rank `rank` and the next, if the pass kept them.
@@ -34,9 +35,8 @@ class DifferenceRanks {
 
   bool wide_, keep_all_ = true;
   at::Tensor reference_, candidate_;
-  std::array<double, 2> low_{}, high_{};
-  std::array<std::vector<double>, 2>
-      ties_;  // differences of bf16 have few values: those near a percentile are counted, not kept
+  // Differences of bf16 have few values: the commonest near a percentile, its tie, is counted and not kept.
+  kernels::BlockIntervals intervals_{};
   std::vector<Caught> chunks_;
 };
 
