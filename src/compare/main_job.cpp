@@ -32,7 +32,7 @@ struct Local {  // what one precision's runs gave
   Precision precision = Precision::recorded;
   ReferenceValues reference;
   Values forced, free;
-  Values oracle;  // fp64 on the recorded inputs; only for the recorded dtype
+  Values oracle;  // fp64 on this precision's inputs: what each op rounded away
 };
 
 int root_calls(const Program& program) {
@@ -119,7 +119,7 @@ class MainJob {
     if (options_.forced) {
       options_.progress(dtype + " teacher-forced");
       run.forced = forced(precision, run.reference.values, 0);
-      if (precision == Precision::recorded) run.oracle = fp64_on_given(dump_, program_, run.reference.values);
+      if (precision != Precision::fp64) run.oracle = fp64_on_given(dump_, program_, run.reference.values);
     }
     if (options_.free) {
       options_.progress(dtype + " free-running");

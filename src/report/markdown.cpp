@@ -79,7 +79,11 @@ std::string plots(const Plots& drawn) {
     out += fmt::format("**{}**\n\n![Error of every op in execution order, {}]({})\n\n", markdown(plot.title),
                        markdown(plot.title), plot.file);
   if (!drawn.problem.empty()) out += fmt::format("⚠️ Plots are missing: {}.\n\n", markdown(drawn.problem));
-  if (drawn.drawn.empty() && drawn.problem.empty()) out += "Nothing was measured that could be drawn.\n\n";
+  if (!drawn.exact.empty())
+    out += fmt::format("Not drawn, because no op differs at all, forced or free: {}.\n\n",
+                       markdown(fmt::format("{}", fmt::join(drawn.exact, "; "))));
+  if (drawn.drawn.empty() && drawn.exact.empty() && drawn.problem.empty())
+    out += "Nothing was measured that could be drawn.\n\n";
   return out;
 }
 

@@ -1,7 +1,7 @@
 // x = execution order with sparse module names; above relative L2, below the largest error over the mean activation,
-// both logarithmic. Blue circles: teacher-forced (the op's own error). Orange line: free-running (what has piled up).
-// Colours of Okabe and Ito (2008), told apart by colour-blind readers and by shape; white ground, so that a dark page
-// shows the same picture.
+// both logarithmic. Grey squares: what the reference itself rounds away, against fp64 on the same inputs. Blue circles:
+// teacher-forced (the op's own error). Orange line: free-running (what has piled up). Colours of Okabe and Ito (2008),
+// told apart by colour-blind readers and by shape; white ground, so that a dark page shows the same picture.
 #include "report/plot.hpp"
 
 #include <fcntl.h>
@@ -36,16 +36,18 @@ std::string quoted(const std::string& text) {
 using Value = std::optional<double>;
 Value relative(const std::optional<Stats>& s) { return s ? s->rel_l2 : std::nullopt; }
 Value normalised(const std::optional<Stats>& s) { return s ? s->normalized_max : std::nullopt; }
+/// What the reference itself rounded away at this op: the scale that an error is seen against.
+Value rounding(const OpResult& op) { return op.oracle ? op.oracle->reference_error : std::nullopt; }
 
 /// Zeros are drawn on a line two decades below the smallest error, so that "exact" and "small" look different.
 struct Range {
-  double floor = 1e-18, low = 1e-17, high = 1;
+  double floor = 1e-17, low = 3e-18, high = 1;
 };
 
 Range range_of(const std::vector<const OpResult*>& rows, Value (*of)(const std::optional<Stats>&)) {
   double low = 0, high = 0;
   for (const OpResult* op : rows)
-    for (const Value v : {of(op->forced), of(op->free)})
+    for (const Value v : {of(op->forced), of(op->free), of == relative ? rounding(*op) : Value()})
       if (v && *v > 0) low = low == 0 ? *v : std::min(low, *v), high = std::max(high, *v);
   if (high == 0) return {};
   const double bottom = std::floor(std::log10(low)) - 1;
@@ -62,7 +64,7 @@ std::string module_of(const std::string& path) {
 }
 
 std::string shortened(const std::string& name) {
-  if (name.empty()) return "result";
+  if (name.empty()) return "root";
   return name.size() <= kLabelLength ? name : ".." + name.substr(name.size() - kLabelLength + 2);
 }
 
@@ -125,6 +127,11 @@ std::string panel(const std::vector<const OpResult*>& rows, const char* name, co
   std::string out =
       block(fmt::format("{}_forced", name).c_str(), rows, range, [&](const OpResult& op) { return of(op.forced); });
   out += block(fmt::format("{}_free", name).c_str(), rows, range, [&](const OpResult& op) { return of(op.free); });
+  const bool yardstick =
+      of == relative && std::any_of(rows.begin(), rows.end(), [](const auto* op) { return rounding(*op).has_value(); });
+  if (yardstick)
+    out +=
+        block(fmt::format("{}_rounding", name).c_str(), rows, range, [](const OpResult& op) { return rounding(op); });
   out += block(fmt::format("{}_failed", name).c_str(), rows, range, [&](const OpResult& op) { return mark(op, of); });
   out += fmt::format("set ylabel {}\nset yrange [{:.4g}:{:.4g}]\n", quoted(label), range.low, range.high);
   out += fmt::format(
@@ -139,13 +146,18 @@ std::string panel(const std::vector<const OpResult*>& rows, const char* name, co
                      range.floor);
   out += "unset label\n" + first_failure(rows, range, of);
   out += legend ? "set key outside top center horizontal Left reverse samplen 1.5\n" : "unset key\n";
+  const std::string rounded = yardstick ? fmt::format(
+                                              "${}_rounding with points pointtype 4 pointsize 0.5 linecolor '#999999' "
+                                              "title 'reference to fp64', ",
+                                              name)
+                                        : "";
   const double size = rows.size() > 150 ? .35 : rows.size() > 60 ? .5 : .7;
   out += fmt::format(
-      "plot ${0}_free with linespoints linewidth 1.5 pointtype 5 pointsize {1:.2f} linecolor '#e69f00' title "
+      "plot {3}${0}_free with linespoints linewidth 1.5 pointtype 5 pointsize {1:.2f} linecolor '#e69f00' title "
       "'free-running', "
       "${0}_forced with points pointtype 7 pointsize {2:.2f} linecolor '#0072b2' title 'teacher-forced', "
       "${0}_failed with points pointtype 2 pointsize 1.6 linewidth 3 linecolor '#c40000' title 'fails'\n",
-      name, size * .6, size);
+      name, size * .6, size, rounded);
   return out;
 }
 
@@ -177,6 +189,14 @@ std::string slug(const std::string& text) {
     else if (!out.empty() && out.back() != '-')
       out += '-';
   return out.substr(0, 60);
+}
+
+/// Nothing to see: no error anywhere, and no rounding to compare it with.
+bool exact(const std::vector<const OpResult*>& rows) {
+  const auto zero = [](const Value& v) { return !v || *v == 0; };
+  return std::all_of(rows.begin(), rows.end(), [&](const auto* op) {
+    return !failed(*op) && zero(relative(op->forced)) && zero(relative(op->free)) && zero(rounding(*op));
+  });
 }
 
 struct Group {
@@ -225,6 +245,10 @@ std::string plot_script(const std::vector<const OpResult*>& rows, const std::str
 Plots draw_plots(const Report& report, const std::filesystem::path& folder) {
   Plots out;
   for (const Group& group : groups(report)) {
+    if (exact(group.rows)) {
+      out.exact.push_back(group.title);
+      continue;
+    }
     // gnuplot writes under another name; the final one appears when the picture is whole.
     const std::string script = group.file + ".gnuplot", picture = group.file + ".part";
     write_file(folder / script, plot_script(group.rows, kTerminal, picture));

@@ -15,6 +15,7 @@ struct Plot {
 
 struct Plots {
   std::vector<Plot> drawn;
+  std::vector<std::string> exact;  // titles of those without any error to draw
   std::string problem;  // why there are none or fewer: gnuplot is missing, or failed
 };
 
