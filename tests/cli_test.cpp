@@ -114,3 +114,18 @@ TEST_CASE("cli: run, inspect and doctor read as text without a terminal's colour
   CHECK(inspect.out.find("blocks.0.attn1") != std::string::npos);
   CHECK(parity_check("doctor").out.find("LibTorch") != std::string::npos);
 }
+
+TEST_CASE("cli: bench runs a forward and says what it took; an impossible configuration is an error") {
+  const Scratch scratch;
+  const std::string config = (std::filesystem::path(PARITY_SOURCE_DIR) / "tests/data/wan_small_config.json").string();
+  const auto result =
+      parity_check("bench wan --latent 1,8,8 --config " + config + " --json " + (scratch / "b.json").string());
+  INFO(result.err);
+  CHECK(result.status == 0);
+  const auto bench = json_of(scratch / "b.json");
+  CHECK(bench["tokens"] == 16);
+  CHECK(bench["minimum_seconds"] > 0);
+  std::ofstream(scratch / "bad.json") << R"({"dim": 100, "num_heads": 3, "num_layers": 1, "ffn_dim": 8})";
+  CHECK(parity_check("bench wan --config " + (scratch / "bad.json").string()).status == 2);
+  CHECK(parity_check("bench wan --config " + (scratch / "b.json").string() + " --latent 1,8").status == 2);
+}
