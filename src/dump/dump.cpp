@@ -17,11 +17,15 @@ std::string replaced(std::string_view text, std::string_view from, std::string_v
   return result.append(text);
 }
 
-// FORMAT.md: no name contains '/'; where one does, it is written %2F.
-std::string escaped(std::string_view name) { return replaced(name, "/", "%2F"); }
+// A name as one step of an HDF5 path: "/" is written %2F; "." (the group itself) and "" cannot be link names either.
+std::string escaped(std::string_view name) {
+  if (name.empty()) return "%";
+  if (name.find_first_not_of('.') == std::string_view::npos) return replaced(name, ".", "%2E");
+  return replaced(name, "/", "%2F");
+}
 
 std::vector<std::string> unescaped(std::vector<std::string> names) {
-  for (std::string& name : names) name = replaced(name, "%2F", "/");
+  for (std::string& name : names) name = name == "%" ? "" : replaced(replaced(name, "%2F", "/"), "%2E", ".");
   return names;
 }
 

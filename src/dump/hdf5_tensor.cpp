@@ -9,6 +9,7 @@
 #include "core/error.hpp"
 #include "core/precision.hpp"
 #include "dump/hdf5.hpp"
+#include "dump/placement.hpp"
 
 namespace parity::hdf5 {
 namespace {
@@ -157,14 +158,21 @@ void check_strides(const Layout& layout, const std::string& where) {
                             fmt::join(strides, ", "), fmt::join(shape, ", ")));
 }
 
-// Uninitialised memory with the recorded strides at the recorded address modulo 64 (ATen's allocator aligns to 64).
-at::Tensor laid_out_as_recorded(const Layout& layout, at::IntArrayRef row_major) {
-  const at::IntArrayRef strides = layout.strides.empty() ? row_major : at::IntArrayRef(layout.strides);
-  if (layout.misalignment == 0) return at::empty_strided(layout.shape, strides, layout.dtype);
-  const auto bytes = layout.count * static_cast<int64_t>(at::elementSize(layout.dtype));
-  const at::Tensor memory = at::empty({bytes + 64}, at::kByte);
-  char* const begin = static_cast<char*>(memory.mutable_data_ptr()) + layout.misalignment;
-  return at::from_blob(begin, layout.shape, strides, [memory](void*) {}, at::TensorOptions(layout.dtype));
+int64_t recorded_misalignment(hid_t dataset, at::ScalarType dtype, const std::string& where) {
+  const auto found = integer_attribute(dataset, "misalignment", where);
+  if (!found) return 0;
+  const auto part =
+      static_cast<int64_t>(at::elementSize(at::isComplexType(dtype) ? at::toRealValueType(dtype) : dtype));
+  if (found->size() != 1 || found->front() < 0 || found->front() >= kAlignment || found->front() % part != 0)
+    throw Error(where + " has an attribute 'misalignment' that is no address modulo 64 of its dtype");
+  return found->front();
+}
+
+std::vector<int64_t> row_major(const std::vector<int64_t>& shape) {
+  std::vector<int64_t> strides(shape.size());
+  int64_t stride = 1;
+  for (size_t axis = shape.size(); axis-- > 0; stride *= std::max<int64_t>(shape[axis], 1)) strides[axis] = stride;
+  return strides;
 }
 
 }  // namespace
@@ -202,18 +210,14 @@ Layout tensor_layout(hid_t dataset, const std::string& where, uint64_t file_size
     layout.strides = std::move(*strides);
     check_strides(layout, where);
   }
-  if (const auto bytes = integer_attribute(dataset, "misalignment", where)) {
-    const auto item = static_cast<int64_t>(at::elementSize(layout.dtype));
-    if (bytes->size() != 1 || bytes->front() < 0 || bytes->front() >= 64 || bytes->front() % item != 0)
-      throw Error(fmt::format("{} has an impossible misalignment of {} bytes", where, fmt::join(*bytes, ", ")));
-    layout.misalignment = bytes->front();
-  }
+  layout.misalignment = recorded_misalignment(dataset, layout.dtype, where);
   return layout;
 }
 
 at::Tensor read_tensor(hid_t dataset, const std::string& where, uint64_t file_size) {
   const Layout layout = tensor_layout(dataset, where, file_size);
-  at::Tensor tensor = at::empty(layout.shape, layout.dtype);
+  const bool in_place = layout.strides.empty() || layout.count == 0;  // else: read row-major, then lay out
+  at::Tensor tensor = empty_at(in_place ? layout.misalignment : 0, layout.shape, row_major(layout.shape), layout.dtype);
   if (layout.count > 0) {
     const Handle type(H5Dget_type(dataset));
     if (H5Dread(dataset, type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, tensor.mutable_data_ptr()) < 0)
@@ -222,8 +226,8 @@ at::Tensor read_tensor(hid_t dataset, const std::string& where, uint64_t file_si
     if (layout.dtype == at::kBool && tensor.view(at::kByte).gt(1).any().item<bool>())
       throw Error(where + " says dtype=bool but holds values other than 0 and 1");
   }
-  if (layout.count == 0 || (layout.strides.empty() && layout.misalignment == 0)) return tensor;
-  return laid_out_as_recorded(layout, tensor.strides()).copy_(tensor);
+  if (in_place) return tensor;
+  return empty_at(layout.misalignment, layout.shape, layout.strides, layout.dtype).copy_(tensor);
 }
 
 }  // namespace parity::hdf5

@@ -42,6 +42,9 @@ class Tracker {
     }
   }
 
+  // A leaf that lies in memory that is known already holds what is there at its first use.
+  void alias(int64_t id, int64_t base) { own_[id] = {read(base), memory_of(id).version}; }
+
   // From here on `id` is what boundary b says. `everywhere`: also under its other names, since its memory is written
   // later.
   void cut(int64_t id, size_t b, bool everywhere) {
@@ -84,8 +87,10 @@ std::vector<std::vector<size_t>> Program::marked_ancestors(const std::vector<boo
   const Flow flow = analyse_flow(*this);
   Tracker tracker(flow);
   std::vector<std::vector<size_t>> ancestors(boundaries.size());
-  size_t b = 0;
+  size_t b = 0, leaf = 0;
   for (int position = 0; position <= static_cast<int>(ops.size()); ++position) {
+    for (; leaf < leaves.size() && leaves[leaf].position == position; ++leaf)
+      if (leaves[leaf].base >= 0) tracker.alias(leaves[leaf].value.id, leaves[leaf].base);
     for (; b < boundaries.size() && boundaries[b].position == position; ++b) {
       const int64_t id = boundaries[b].value.id;
       ancestors[b] = tracker.read(id);

@@ -43,6 +43,21 @@ nlohmann::json EventReader::literal(const char* name, const nlohmann::json& othe
   return *found;
 }
 
+void EventReader::alias(Leaf& leaf) const {
+  const nlohmann::json found = literal("alias", nlohmann::json::object());
+  if (found.empty()) return;
+  const auto integer_at = [&](const nlohmann::json& object) {
+    if (!object.is_number_integer() || object.get<int64_t>() < 0)
+      fail("field 'alias' is not {\"v\", \"stride\", \"offset\"}");
+    return object.get<int64_t>();
+  };
+  if (!found.contains("v") || !found.contains("stride") || !found.contains("offset") || !found["stride"].is_array())
+    fail("field 'alias' is not {\"v\", \"stride\", \"offset\"}");
+  leaf.base = integer_at(found["v"]);
+  leaf.offset = integer_at(found["offset"]);
+  for (const auto& stride : found["stride"]) leaf.strides.push_back(integer_at(stride));
+}
+
 Value EventReader::value(const nlohmann::json& encoded) const {
   if (!encoded.is_object()) fail("a value is not an object");
   const auto get = [&](const char* name) -> const nlohmann::json& {

@@ -21,12 +21,15 @@ class EventReader {
   std::string text(const char* field) const;
   std::string text_or(const char* field, const char* otherwise) const;  // absent or null: `otherwise`
   int64_t integer(const char* field) const;
+  bool has(const char* field) const { return event_.contains(field); }
   bool flag(const char* field) const;  // absent: false
   nlohmann::json literal(const char* field,
                          const nlohmann::json& otherwise) const;  // absent: `otherwise`; else the same JSON type
 
   /// The event itself is a value ("leaf", "point").
   Value value() const { return value(event_); }
+  /// Where a leaf lies in another value's memory, when the event says so.
+  void alias(Leaf& leaf) const;
   /// A list of values; with `nulls`, null elements become nullopt.
   std::vector<Value> values(const char* field) const;
   std::vector<std::optional<Value>> optional_values(const char* field) const;

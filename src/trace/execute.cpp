@@ -1,7 +1,6 @@
 #include "trace/execute.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "core/error.hpp"
 #include "trace/definitions.hpp"
@@ -51,12 +50,6 @@ torch::jit::Stack call_boxed(const c10::OperatorHandle& handle, torch::jit::Stac
   return stack;
 }
 
-void check_shape(const Value& recorded, const at::Tensor& result, size_t output) {
-  if (result.sizes().vec() != recorded.shape)
-    throw Error(fmt::format("output {} has shape [{}] where [{}] was recorded", output, fmt::join(result.sizes(), ", "),
-                            fmt::join(recorded.shape, ", ")));
-}
-
 }  // namespace
 
 Executor::Executor(Precision precision, ValueLookup lookup, std::function<at::ScalarType(int64_t)> recorded_dtype)
@@ -68,12 +61,12 @@ Executed Executor::run(const Op& op, bool writes) const {
     throw Error(
         "this LibTorch has no such operator; use the recording's version of PyTorch, or record the op as opaque");
   Executed done;
+  done.dynamic = handle->hasTag(at::Tag::dynamic_output_shape);
   done.results = call(op, *handle, writes);
   done.results.resize(std::max(done.results.size(), op.outputs.size()));
   for (size_t j = 0; j < op.outputs.size(); ++j) {
     auto& result = done.results[j];
     if (!op.outputs[j] || !result) continue;
-    check_shape(*op.outputs[j], *result, j);
     const at::ScalarType wanted = redirect(op.outputs[j]->dtype, precision_), got = result->scalar_type();
     if (got == wanted) continue;
     if (precision_ == Precision::recorded || writes || !is_float(wanted) || !is_float(got))

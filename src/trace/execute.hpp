@@ -8,6 +8,7 @@ struct Executed {
   std::vector<std::optional<at::Tensor>>
       results;           // one an output of the op, in the replay's dtypes; nullopt where nothing computes it
   bool lowered = false;  // a float came out narrower than fp64 and was raised
+  bool dynamic = false;  // the operator's result size depends on values
 };
 
 class Executor {
@@ -16,7 +17,7 @@ class Executor {
   Executor(Precision precision, ValueLookup lookup, std::function<at::ScalarType(int64_t)> recorded_dtype);
 
   /// Throws Error when this LibTorch lacks the operator, an argument does not fit, the kernel refuses, or the results
-  /// differ in number, shape or (as recorded) dtype from what was recorded. The message does not name the op: the
+  /// differ in number, shape or dtype from what was recorded. The message does not name the op: the
   /// caller does. `writes`: the op changes arguments in place.
   Executed run(const Op& op, bool writes) const;
 

@@ -31,15 +31,11 @@ OpFlow flow_of(const Op& op, const std::unordered_map<int64_t, int64_t>& root) {
   OpFlow flow;
   for (const auto& argument : op.args) collect_ids(argument, flow.reads);
   for (const auto& argument : op.kwargs) collect_ids(argument, flow.reads);
-  for (const auto& output : op.outputs) {
-    if (!output) continue;
-    if (!root.contains(output->id))
-      add_once(flow.fresh, output->id);
-    else if (std::find(flow.reads.begin(), flow.reads.end(), output->id) != flow.reads.end())
-      add_once(flow.writes, output->id);
-  }
-  if (const auto handle = find_operator(op.name)) add_schema_writes(op, handle->schema(), flow.writes);
-  if (op.view && !flow.reads.empty()) flow.base = flow.reads.front();  // every ATen view takes what it views first
+  flow.writes = written_ids(op);
+  for (const auto& output : op.outputs)
+    if (output && !root.contains(output->id)) add_once(flow.fresh, output->id);
+  // Every ATen view takes what it views first. An opaque op's results are stored ones: memory of their own.
+  if (op.view && op.opaque.empty() && !flow.reads.empty()) flow.base = flow.reads.front();
   return flow;
 }
 
@@ -52,6 +48,20 @@ void collect_ids(const nlohmann::json& argument, std::vector<int64_t>& ids) {
     ids.push_back(argument["v"].get<int64_t>());
 }
 
+std::vector<int64_t> written_ids(const Op& op) {
+  std::vector<int64_t> writes, reads;
+  for (const Value& value : op.writes) add_once(writes, value.id);
+  if (const auto handle = find_operator(op.name)) {
+    add_schema_writes(op, handle->schema(), writes);
+  } else {  // unknown here: what it returns of its arguments it has written to, unless they are views
+    for (const auto& argument : op.args) collect_ids(argument, reads);
+    for (const auto& output : op.outputs)
+      if (output && !op.view && std::find(reads.begin(), reads.end(), output->id) != reads.end())
+        add_once(writes, output->id);
+  }
+  return writes;
+}
+
 bool Flow::written_from(int64_t id, int position) const {
   const auto found = root.find(id);
   const auto write = last_write.find(found == root.end() ? id : found->second);
@@ -60,13 +70,23 @@ bool Flow::written_from(int64_t id, int position) const {
 
 Flow analyse_flow(const Program& program) {
   Flow flow;
-  for (const Leaf& leaf : program.leaves) flow.root[leaf.value.id] = leaf.value.id;
+  size_t leaf = 0;
+  const auto add_leaves = [&](int position) {  // in the order of events: an alias may lie in an op's result
+    for (; leaf < program.leaves.size() && program.leaves[leaf].position <= position; ++leaf) {
+      const Leaf& added = program.leaves[leaf];
+      flow.root[added.value.id] = added.base >= 0 ? flow.root.at(added.base) : added.value.id;
+      if (added.base >= 0) flow.leaf_base[added.value.id] = added.base;
+    }
+  };
   flow.ops.reserve(program.ops.size());
-  for (size_t i = 0; i < program.ops.size(); ++i) {
+  for (int i = 0; i < static_cast<int>(program.ops.size()); ++i) {
+    add_leaves(i);
     const OpFlow& op = flow.ops.emplace_back(flow_of(program.ops[i], flow.root));
     for (const int64_t id : op.fresh) flow.root[id] = op.base >= 0 ? flow.root.at(op.base) : id;
-    for (const int64_t id : op.writes) flow.last_write[flow.root.at(id)] = static_cast<int>(i);
+    if (program.ops[i].kind == "set_" && op.reads.size() > 1) flow.root[op.reads[0]] = flow.root.at(op.reads[1]);
+    for (const int64_t id : op.writes) flow.last_write[flow.root.at(id)] = i;
   }
+  add_leaves(static_cast<int>(program.ops.size()));
   return flow;
 }
 

@@ -16,15 +16,19 @@ struct OpFlow {
 };
 
 struct Flow {
-  std::vector<OpFlow> ops;                      // one an op
-  std::unordered_map<int64_t, int64_t> root;    // value id -> the first value with that memory
-  std::unordered_map<int64_t, int> last_write;  // root -> index of the last op that writes to it; absent: none
+  std::vector<OpFlow> ops;                         // one an op
+  std::unordered_map<int64_t, int64_t> root;       // value id -> the first value with that memory
+  std::unordered_map<int64_t, int> last_write;     // root -> index of the last op that writes to it; absent: none
+  std::unordered_map<int64_t, int64_t> leaf_base;  // leaves that lie in another value's memory -> that value
 
   /// Is the memory of `id` written to by an op at `position` or later?
   bool written_from(int64_t id, int position) const;
 };
 
 Flow analyse_flow(const Program& program);
+
+/// Value ids that an op writes to in place: what its schema says and what was recorded.
+std::vector<int64_t> written_ids(const Op& op);
 
 /// Every value id in an encoded argument (FORMAT.md, "Arguments"), in order.
 void collect_ids(const nlohmann::json& argument, std::vector<int64_t>& ids);

@@ -58,8 +58,12 @@ class Builder {
   }
 
   void leaf(const EventReader& event) {
-    Leaf leaf{event.value(), event.texts("names"), position()};
-    if (leaf.value.key.empty()) event.fail(fmt::format("leaf {} is not stored", leaf.value.id));
+    Leaf leaf;
+    leaf.value = event.value();
+    leaf.names = event.texts("names");
+    leaf.position = position();
+    event.alias(leaf);
+    if (leaf.base >= 0) known(event, leaf.base);
     if (!ids_.insert(leaf.value.id).second) event.fail(fmt::format("value {} is defined twice", leaf.value.id));
     program_.leaves.push_back(std::move(leaf));
   }
@@ -101,20 +105,23 @@ class Builder {
     op.opaque = event.text_or("opaque", "");
     op.view = event.flag("view");
     op.outputs = event.optional_values("out");
+    if (event.has("writes")) op.writes = event.values("writes");
     std::vector<int64_t> read;
     collect_ids(op.args, read);
     for (const auto& argument : op.kwargs) collect_ids(argument, read);
+    for (const Value& value : op.writes) read.push_back(value.id);
     for (const int64_t id : read) known(event, id);
     program_.ops.push_back(std::move(op));
     op_boundaries(event, program_.ops.back());
   }
 
   void op_boundaries(const EventReader& event, const Op& op) {
+    const std::vector<int64_t> written = op.view ? written_ids(op) : std::vector<int64_t>();
     for (size_t j = 0; j < op.outputs.size(); ++j) {
       if (!op.outputs[j]) continue;
       const Value& value = *op.outputs[j];
-      const bool fresh = ids_.insert(value.id).second;
-      if (op.view && fresh) continue;
+      ids_.insert(value.id);
+      if (op.view && std::find(written.begin(), written.end(), value.id) == written.end()) continue;
       const bool comparable = is_numeric(value.dtype) && !is_uninitialised(op.kind) && !is_filler(op.kind, j);
       boundary(event, {output_path(op.path, j), op.call, op.kind, position(), value, comparable});
     }
@@ -141,7 +148,9 @@ class Builder {
     if (!ids_.contains(value.id)) {  // named by a program that records no ops: it stands for itself
       if (value.key.empty()) event.fail(fmt::format("value {} is neither computed nor stored", value.id));
       ids_.insert(value.id);
-      program_.leaves.push_back({value, {}, position()});
+      Leaf& leaf = program_.leaves.emplace_back();
+      leaf.value = value;
+      leaf.position = position();
     }
     if (role != "output") return;
     boundary(event, {event.text("path"), static_cast<int>(event.integer("call")), "point", position(), value,

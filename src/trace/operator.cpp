@@ -6,9 +6,9 @@
 namespace parity {
 namespace {
 
-constexpr std::array<std::string_view, 9> kUninitialised{
+constexpr std::array<std::string_view, 10> kUninitialised{
     "empty",     "empty_like",        "empty_strided", "empty_permuted", "empty_quantized",
-    "new_empty", "new_empty_strided", "resize",        "resize_"};
+    "new_empty", "new_empty_strided", "resize",        "resize_",        "resize_as_"};
 
 }  // namespace
 

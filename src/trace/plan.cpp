@@ -12,7 +12,9 @@ class Preparation {
       : program_(program), flow_(flow), given_(given) {}
 
   void need(int64_t id) {
-    if (!given_.contains(id) && needed_.insert(id).second) ++roots_[flow_.root.at(id)];
+    if (given_.contains(id) || !needed_.insert(id).second) return;
+    ++roots_[flow_.root.at(id)];
+    if (const auto base = flow_.leaf_base.find(id); base != flow_.leaf_base.end()) need(base->second);
   }
 
   Step decide(int index) {
@@ -72,6 +74,8 @@ Plan make_plan(const Program& program, const Flow& flow, int begin, int end, con
     if (plan.steps[i] == Step::run)
       for (const int64_t id : flow.ops[i].reads) ++plan.uses[id];
   for (size_t b = plan.first_boundary; b < plan.end_boundary; ++b) ++plan.uses[boundaries[b].value.id];
+  for (const auto& [leaf, base] : flow.leaf_base)
+    if (plan.uses.contains(leaf)) ++plan.uses[base];
   return plan;
 }
 

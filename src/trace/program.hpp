@@ -30,9 +30,10 @@ struct Op {
   int module_call = -1;         // index into Program::calls of the innermost running call; -1: outside
   nlohmann::json args, kwargs;  // encoded as in FORMAT.md
   std::vector<std::optional<Value>> outputs;
-  std::string opaque;  // non-empty: the reason why replay takes the stored outputs
-  bool view = false;   // outputs alias inputs
-  int64_t event = 0;   // its line in /trace/events, from 1
+  std::string opaque;         // non-empty: the reason why replay takes the stored outputs
+  bool view = false;          // outputs alias inputs
+  std::vector<Value> writes;  // arguments that it writes to and does not return, after the write
+  int64_t event = 0;          // its line in /trace/events, from 1
 };
 
 /// One call of one module.
@@ -51,6 +52,9 @@ struct Leaf {
   Value value;
   std::vector<std::string> names;  // "weights/…", "inputs/…"
   int position = 0;                // first used by the op or call at this position
+  int64_t base = -1;  // it shares the memory of this value: base.as_strided(shape, strides, offset); -1: of none
+  std::vector<int64_t> strides;
+  int64_t offset = 0;  // elements from the begin of base's storage
 };
 
 /// A place where the reference's value has a name and can be compared or replaced.

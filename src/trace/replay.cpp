@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include "core/error.hpp"
+#include "dump/placement.hpp"
 #include "trace/execute.hpp"
 #include "trace/plan.hpp"
 #include "trace/settings.hpp"
@@ -73,7 +74,19 @@ class Replayer {
       return values_[id] = adopt(given->second, id);
     const auto leaf = leaves_.find(id);
     if (leaf == leaves_.end()) throw Error(fmt::format("value {} is not available", id));
-    return values_[id] = stored(leaf->second->value);
+    return values_[id] = leaf_value(*leaf->second);
+  }
+
+  // A leaf in another value's memory is a view of it whenever that changes or is computed; else its stored copy does.
+  at::Tensor leaf_value(const Leaf& leaf) {
+    const bool own = leaf.base < 0 || (leaves_.contains(leaf.base) && !flow_.written_from(leaf.base, 0));
+    if (!own || leaf.value.key.empty()) {
+      if (leaf.base < 0)
+        throw Error(fmt::format("value {} has no data in the recording (a tensor without storage?)", leaf.value.id));
+      const at::Tensor base = get(leaf.base);
+      return base.as_strided(leaf.value.shape, leaf.strides, leaf.offset);
+    }
+    return stored(leaf.value);
   }
 
   // Somebody else's tensor for value `id`; ops that write in place must not reach its memory.
@@ -98,8 +111,8 @@ class Replayer {
   }
 
   static bool has_stored(const Op& op) {
-    return std::all_of(op.outputs.begin(), op.outputs.end(),
-                       [](const auto& output) { return !output || !output->key.empty(); });
+    return std::all_of(op.outputs.begin(), op.outputs.end(), [](const auto& o) { return !o || !o->key.empty(); }) &&
+           std::all_of(op.writes.begin(), op.writes.end(), [](const Value& value) { return !value.key.empty(); });
   }
 
   void take_stored(const Op& op) {
@@ -116,15 +129,16 @@ class Replayer {
   }
 
   void take_opaque(const Op& op, int i) {
-    const OpFlow& flow = flow_.ops[i];
-    for (const int64_t id : flow.writes) {
-      const auto is_output = [&](const auto& output) { return output && output->id == id; };
-      if (std::none_of(op.outputs.begin(), op.outputs.end(), is_output))
+    for (const int64_t id : flow_.ops[i].writes) {
+      const bool returned =
+          std::any_of(op.outputs.begin(), op.outputs.end(), [&](const auto& o) { return o && o->id == id; });
+      if (!returned && std::none_of(op.writes.begin(), op.writes.end(), [&](const Value& v) { return v.id == id; }))
         throw Error(fmt::format("is opaque ({}) and writes to value {}, whose result is not stored", op.opaque, id));
       get(id);
     }
     for (const auto& output : op.outputs)
       if (output) put(*output, stored(*output));
+    for (const Value& value : op.writes) put(value, stored(value));
     report_.opaque.push_back(fmt::format("{} ({}): {}", op.path, op.name, op.opaque));
   }
 
@@ -139,10 +153,22 @@ class Replayer {
       if (!op.outputs[j]) continue;
       if (uninitialised && flow.writes.empty() && done.results[j])
         done.results[j]->zero_();  // the same numbers every time
-      values_[op.outputs[j]->id] = done.results[j] ? *done.results[j] : filler(*op.outputs[j]);
+      values_[op.outputs[j]->id] =
+          done.results[j] ? fitting(op, *op.outputs[j], *done.results[j], done.dynamic) : filler(*op.outputs[j]);
     }
     if (done.lowered && options_.precision == Precision::fp64)
       report_.lowered.push_back(fmt::format("{} ({})", op.path, op.name));
+  }
+
+  // Later ops hold sizes of the recorded run. Where values decide the size (a mask), the stored result goes on in its
+  // place.
+  at::Tensor fitting(const Op& op, const Value& recorded, const at::Tensor& result, bool dynamic) {
+    if (result.sizes().vec() == recorded.shape) return result;
+    if (!dynamic || recorded.key.empty())
+      throw Error(fmt::format("gives shape [{}] where [{}] was recorded", fmt::join(result.sizes(), ", "),
+                              fmt::join(recorded.shape, ", ")));
+    report_.opaque.push_back(fmt::format("{} ({}): its size depends on values and differs", op.path, op.name));
+    return stored(recorded);
   }
 
   // What a definition does not compute (random states, debug masks): as stored, else zeros.
@@ -173,13 +199,7 @@ class Replayer {
     if (flow_.written_from(boundary.value.id, boundary.position) && value.is_non_overlapping_and_dense())
       value.copy_(*replacement);
     else
-      values_[boundary.value.id] = laid_out_like(*replacement, value);
-  }
-
-  // Kernels may sum in another order for other strides: keep them.
-  static at::Tensor laid_out_like(const at::Tensor& tensor, const at::Tensor& like) {
-    if (tensor.scalar_type() == like.scalar_type() && tensor.strides() == like.strides()) return tensor;
-    return at::empty_like(like, like.options().memory_format(at::MemoryFormat::Preserve)).copy_(tensor);
+      values_[boundary.value.id] = placed_like(*replacement, value);
   }
 
   void release(int i) {
