@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/error.hpp"
+#include "dump/trial.hpp"
 
 namespace parity::hdf5 {
 namespace {
@@ -48,7 +49,7 @@ void fail(const std::string& what) {
   throw Error(inner.empty() ? what : fmt::format("{} (HDF5: {})", what, inner));
 }
 
-File::File(const std::filesystem::path& file) : path_(file) {
+File::File(const std::filesystem::path& file, bool trusted) : path_(file) {
   quiet_library();
   const std::string name = file.string();
   std::error_code problem;
@@ -59,6 +60,7 @@ File::File(const std::filesystem::path& file) : path_(file) {
   if (size_ == 0) throw Error(fmt::format("{}: is empty", name));
   if (H5Fis_hdf5(name.c_str()) == 0)
     throw Error(fmt::format("{}: is not an HDF5 file; a recording is made with parity_probe.record", name));
+  if (!trusted) survive_trial(file);
   const Handle access(H5Pcreate(H5P_FILE_ACCESS));
   H5Pset_file_locking(access.get(), true, true);  // read-only file systems cannot lock
   file_ = Handle(H5Fopen(name.c_str(), H5F_ACC_RDONLY, access.get()));

@@ -38,8 +38,9 @@ std::string innermost_error();
 /// A file opened for reading. Names of objects are given as a group path ("/inputs/0") and one link name in it.
 class File {
  public:
-  /// Throws Error: missing, a folder, not HDF5, truncated.
-  explicit File(const std::filesystem::path& file);
+  /// Throws Error: missing, a folder, not HDF5, truncated, damaged so that HDF5 would crash. `trusted`: without that
+  /// last check.
+  explicit File(const std::filesystem::path& file, bool trusted = false);
 
   const std::filesystem::path& path() const { return path_; }
 
