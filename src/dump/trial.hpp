@@ -1,0 +1,13 @@
+// A first reading of a foreign file by a process that may die of it. Private to src/dump.
+#pragma once
+#include <filesystem>
+
+namespace parity::hdf5 {
+
+/// Reads all structure of an HDF5 file (groups, attributes, types, chunk indices; no tensor data) in a child process.
+/// Throws Error when the child crashes or takes over two minutes: HDF5 1.10.8 does on damaged files (of 1500 recordings
+/// with 1-4 flipped bytes 3 crashed it, in H5HG_read). What HDF5 reports as an error is left to the caller's own
+/// reading.
+void survive_trial(const std::filesystem::path& file);
+
+}  // namespace parity::hdf5
