@@ -45,8 +45,8 @@ class Tracker {
   // A leaf that lies in memory that is known already holds what is there at its first use.
   void alias(int64_t id, int64_t base) { own_[id] = {read(base), memory_of(id).version}; }
 
-  // From here on `id` is what boundary b says. `everywhere`: also under its other names, since its memory is written
-  // later.
+  // From here on `id` is what boundary b says. `everywhere`: also under its other names, since in-place ops write to
+  // its memory.
   void cut(int64_t id, size_t b, bool everywhere) {
     Memory& memory = memory_of(id);
     merge(memory.sources, {b});
@@ -94,7 +94,7 @@ std::vector<std::vector<size_t>> Program::marked_ancestors(const std::vector<boo
     for (; b < boundaries.size() && boundaries[b].position == position; ++b) {
       const int64_t id = boundaries[b].value.id;
       ancestors[b] = tracker.read(id);
-      if (marked[b]) tracker.cut(id, b, flow.written_from(id, position));
+      if (marked[b]) tracker.cut(id, b, flow.written_from(id, 0));
     }
     if (position < static_cast<int>(ops.size())) tracker.run(ops[position], flow.ops[position]);
   }

@@ -70,7 +70,7 @@ Value EventReader::value(const nlohmann::json& encoded) const {
     return found != encoded.end() && found->is_string() ? found->get<std::string>() : std::string();
   };
   Value value;
-  if (!get("v").is_number_integer() || !get("d").is_string() || !get("s").is_array())
+  if (!get("v").is_number_integer() || !get("d").is_string() || !(get("s").is_array() || get("s").is_null()))
     fail("a value is not {\"v\": integer, \"d\": dtype, \"s\": shape}");
   value.id = get("v").get<int64_t>();
   try {
@@ -78,6 +78,7 @@ Value EventReader::value(const nlohmann::json& encoded) const {
   } catch (const Error& error) {
     fail(error.what());
   }
+  value.nested = get("s").is_null();
   for (const auto& size : get("s")) {
     if (!size.is_number_integer() || size.get<int64_t>() < 0)
       fail(fmt::format("value {} has no valid shape", value.id));

@@ -74,6 +74,7 @@ class Builder {
     call.call = static_cast<int>(event.integer("call"));
     call.type = event.text_or("class", "");
     call.parent = call_index(event, event.integer("parent"));
+    call.grad = event.flag("grad");
     call.inputs = event.values("inputs");
     for (const Value& value : call.inputs) known(event, value.id);
     call.literals = event.literal("literals", nlohmann::json::object());
@@ -122,7 +123,9 @@ class Builder {
       const Value& value = *op.outputs[j];
       ids_.insert(value.id);
       if (op.view && std::find(written.begin(), written.end(), value.id) == written.end()) continue;
-      const bool comparable = is_numeric(value.dtype) && !is_uninitialised(op.kind) && !is_filler(op.kind, j);
+      const bool scratch = value.key.empty() && dump_.level() == "op";  // FORMAT.md: executed, not compared
+      const bool comparable =
+          is_numeric(value.dtype) && !scratch && !is_uninitialised(op.kind) && !is_filler(op.kind, j);
       boundary(event, {output_path(op.path, j), op.call, op.kind, position(), value, comparable});
     }
   }
@@ -159,6 +162,7 @@ class Builder {
 
   void boundary(const EventReader& event, Boundary boundary) {
     known(event, boundary.value.id);
+    boundary.comparable = boundary.comparable && !boundary.value.nested;
     program_.boundaries.push_back(std::move(boundary));
   }
 

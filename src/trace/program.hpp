@@ -17,8 +17,9 @@ struct Value {
   int64_t id = -1;
   at::ScalarType dtype = at::kFloat;
   std::vector<int64_t> shape;
-  std::string key;   // where its tensor is stored in the dump; empty: not stored
-  std::string name;  // in module inputs and outputs: its name in the signature or result
+  std::string key;      // where its tensor is stored in the dump; empty: not stored
+  bool nested = false;  // a nested tensor: no shape, nothing to compare
+  std::string name;     // in module inputs and outputs: its name in the signature or result
 };
 
 /// One ATen op as recorded.
@@ -44,6 +45,7 @@ struct ModuleCall {
   std::string type;  // class name
   std::vector<Value> inputs, outputs;
   nlohmann::json literals;  // non-tensor arguments by name
+  bool grad = false;        // grad mode was on
   int begin = 0, end = 0;   // ops [begin, end) ran inside, children included
 };
 

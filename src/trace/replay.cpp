@@ -1,5 +1,6 @@
 #include "trace/replay.hpp"
 
+#include <ATen/MemoryOverlap.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -97,6 +98,8 @@ class Replayer {
 
   void step(int i) {
     const Op& op = program_.ops[i];
+    const bool grad = op.module_call >= 0 && program_.calls[op.module_call].grad;  // some kernels look at it
+    const c10::AutoGradMode mode(grad && options_.precision == Precision::recorded);
     try {
       if (plan_.steps[i] == Step::load)
         take_stored(op);
@@ -163,7 +166,7 @@ class Replayer {
   // Later ops hold sizes of the recorded run. Where values decide the size (a mask), the stored result goes on in its
   // place.
   at::Tensor fitting(const Op& op, const Value& recorded, const at::Tensor& result, bool dynamic) {
-    if (result.sizes().vec() == recorded.shape) return result;
+    if (recorded.nested || result.sizes().vec() == recorded.shape) return result;
     if (!dynamic || recorded.key.empty())
       throw Error(fmt::format("gives shape [{}] where [{}] was recorded", fmt::join(result.sizes(), ", "),
                               fmt::join(recorded.shape, ", ")));
@@ -181,7 +184,7 @@ class Replayer {
          ++next_boundary_) {
       const Boundary& boundary = program_.boundaries[next_boundary_];
       const int64_t id = boundary.value.id;
-      if (visit_) visit_one(boundary, get(id));
+      if (visit_ && !boundary.value.nested) visit_one(boundary, get(id));
       if (--plan_.uses[id] <= 0) values_.erase(id);
     }
   }
@@ -194,9 +197,9 @@ class Replayer {
       throw Error(fmt::format("{}: the value given for '{}' has shape [{}], the reference's [{}]",
                               dump_.file().string(), boundary.path, fmt::join(replacement->sizes(), ", "),
                               fmt::join(value.sizes(), ", ")));
-    // Memory that is written to later stays shared with its other views; otherwise only this value is exchanged, so
-    // that other readers of a base (a weight, a residual) keep theirs.
-    if (flow_.written_from(boundary.value.id, boundary.position) && value.is_non_overlapping_and_dense())
+    // Memory that in-place ops write to is one tensor under several names: all of them see the new values. Elsewhere
+    // only this value is exchanged, so that other readers of a base (a weight, a residual) keep theirs.
+    if (flow_.written_from(boundary.value.id, 0) && at::has_internal_overlap(value) != at::MemOverlap::Yes)
       value.copy_(*replacement);
     else
       values_[boundary.value.id] = placed_like(*replacement, value);
