@@ -1,6 +1,6 @@
 // parity-check run: the main job over one or all reference dumps, and its reports.
 #include <ATen/Parallel.h>
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -83,8 +83,8 @@ class Run {
     if (compared_ == 0)
       throw Error(fmt::format("--model '{}' fits none of the {} reference dumps", options_.model, files.size()));
     if (!layer_found_)
-      throw Error(fmt::format("--layer '{}' matches no op; see: parity-check inspect {}", options_.layer,
-                              files.front().string()));
+      throw Error(fmt::format("--layer '{}' with --dtype {} matches no op; see: parity-check inspect {}",
+                              options_.layer, fmt::join(options_.dtypes, ","), files.front().string()));
     write_reports(true);
     if (!options_.common.quiet)
       fmt::print("{}\nReport: {}\n", console_summary(report_, want_colour()),

@@ -1,16 +1,11 @@
 #include "compare/main_job.hpp"
 
-#include <ATen/CPUGeneratorImpl.h>
-#include <ATen/core/grad_mode.h>
-
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
+#include "compare/candidate_runs.hpp"
 #include "compare/judge.hpp"
-#include "compare/name_map.hpp"
-#include "compare/probes.hpp"
 #include "compare/reference_values.hpp"
 #include "core/error.hpp"
 
@@ -19,14 +14,6 @@ namespace {
 
 constexpr double kPerturbation = 0x1p-16;  // relative; far above fp64's roundings, far below the ops' curvature
 
-struct Pair {
-  size_t boundary = 0;
-  PointKey candidate;
-  Layout layout;
-};
-
-using Values = std::map<size_t, at::Tensor>;  // by boundary, in the reference's layout
-
 struct Local {  // what one precision's runs gave
   std::string dtype;
   Precision precision = Precision::recorded;
@@ -34,16 +21,6 @@ struct Local {  // what one precision's runs gave
   Values forced, free;
   Values oracle;  // fp64 on this precision's inputs: what each op rounded away
 };
-
-int root_calls(const Program& program) {
-  return static_cast<int>(
-      std::count_if(program.calls.begin(), program.calls.end(), [](const ModuleCall& c) { return c.path.empty(); }));
-}
-
-void forward_all(PortedModel& model, const Program& program, Probe& probe) {
-  const at::NoGradGuard no_grad;
-  for (int call = 0; call < root_calls(program); ++call) model.forward(call, probe);
-}
 
 class MainJob {
  public:
@@ -56,7 +33,8 @@ class MainJob {
     if (options_.forced) {  // the logic gate and the amplification belong to every row, whatever dtypes are shown
       logic_ = run_precision("fp64", Precision::fp64);
       options_.progress("amplification");
-      perturbed_ = forced(Precision::fp64, logic_->reference.values, kPerturbation);
+      perturbed_ =
+          run_forced(*make_(dump_, Precision::fp64), program_, pairing_, logic_->reference.values, kPerturbation);
     }
     for (const std::string& dtype : options_.dtypes) {
       if (dtype == "fp64")
@@ -66,8 +44,10 @@ class MainJob {
       else if (dtype == "fp32" && recorded_ != "fp64")
         runs.push_back(run_precision(dtype, Precision::fp32));
     }
-    const auto ancestors = program_.marked_ancestors(marked_);
-    for (const Pair& pair : pairs_)
+    if (runs.empty())
+      result_.warnings.push_back(fmt::format("recorded in {}: none of the dtypes asked for applies", recorded_));
+    const auto ancestors = program_.marked_ancestors(pairing_.marked);
+    for (const Pair& pair : pairing_.pairs)
       if (wanted(pair))
         for (const Local& run : runs) result_.rows.push_back(row(pair, run, ancestors[pair.boundary]));
     report_coverage();
@@ -78,30 +58,10 @@ class MainJob {
 
  private:
   void pair_up() {
+    options_.progress("pairing");
     const auto model = make_(dump_, Precision::recorded);
     result_.candidate = model->description();
-    options_.progress("pairing");
-    RecordedPoints points;
-    auto probe = recording_probe(points);
-    forward_all(*model, program_, probe);
-    const NameMap map = NameMap::parse(model->map(), "the model's map");
-    std::vector<std::string> references;
-    for (const Boundary& b : program_.boundaries) references.push_back(b.path);
-    map.require_all_used(references);
-    marked_.assign(program_.boundaries.size(), false);
-    for (size_t b = 0; b < program_.boundaries.size(); ++b) {
-      const Boundary& boundary = program_.boundaries[b];
-      const auto target = map.find(boundary.path).value_or(NameMap::Target{boundary.path, {}, 0});
-      const PointKey candidate{target.candidate, boundary.call};
-      if (!boundary.comparable || !points.values.count(candidate)) continue;
-      if (!by_candidate_.emplace(candidate, pairs_.size()).second)
-        continue;  // the first reference boundary of that value is the one
-      marked_[b] = true;
-      kinds_.push_back(model->kind(candidate.first));
-      pairs_.push_back({b, candidate, target.layout});
-    }
-    for (const PointKey& point : points.order)
-      if (!by_candidate_.count(point)) result_.coverage.unmatched_candidates.push_back(point.first);
+    pairing_ = pair_points(program_, *model, record_points(*model, program_));
   }
 
   bool wanted(const Pair& pair) const {
@@ -114,58 +74,20 @@ class MainJob {
     run.dtype = dtype;
     run.precision = precision;
     options_.progress(dtype + " reference");
-    run.reference = precision == Precision::recorded ? recorded_values(dump_, program_, marked_)
-                                                     : replayed_values(dump_, program_, marked_, precision);
+    run.reference = precision == Precision::recorded ? recorded_values(dump_, program_, pairing_.marked)
+                                                     : replayed_values(dump_, program_, pairing_.marked, precision);
     if (options_.forced) {
       options_.progress(dtype + " teacher-forced");
-      run.forced = forced(precision, run.reference.values, 0);
+      run.forced = run_forced(*make_(dump_, precision), program_, pairing_, run.reference.values);
       if (precision != Precision::fp64) run.oracle = fp64_on_given(dump_, program_, run.reference.values);
     }
     if (options_.free) {
       options_.progress(dtype + " free-running");
-      run.free = free_running(precision);
+      run.free = run_free(*make_(dump_, precision), program_, pairing_);
     }
     for (const std::string& op : run.reference.lowered) result_.warnings.push_back("not fp64 in the oracle: " + op);
-    if (result_.coverage.opaque.empty()) result_.coverage.opaque = run.reference.opaque;
+    if (opaque_.empty()) opaque_ = run.reference.opaque;
     return run;
-  }
-
-  // The candidate's values, each computed from the reference's. With `noise` the reference's are handed back perturbed
-  // by that relative amount.
-  Values forced(Precision precision, const Values& reference, double noise) {
-    Values got;
-    auto generator = at::make_generator<at::CPUGeneratorImpl>(20240229);
-    CallbackProbe probe([&](const PointKey& point, const at::Tensor& value) -> at::Tensor {
-      const auto found = by_candidate_.find(point);
-      if (found == by_candidate_.end()) return value;
-      const Pair& pair = pairs_[found->second];
-      const auto teacher = reference.find(pair.boundary);
-      got[pair.boundary] = pair.layout.to_reference(value).clone();
-      if (teacher == reference.end()) return value;
-      const at::Tensor given = pair.layout.to_candidate(teacher->second);
-      // In the candidate's own dtype and memory layout, so that its next kernel is its own.
-      at::Tensor next =
-          given.sizes() == value.sizes() ? at::empty_like(value).copy_(given) : given.to(value.scalar_type());
-      if (noise != 0 && next.is_floating_point())
-        next = next * (1 + noise * at::randn(next.sizes(), generator, next.options()));
-      return next;
-    });
-    const auto model = make_(dump_, precision);
-    forward_all(*model, program_, probe);
-    return got;
-  }
-
-  Values free_running(Precision precision) {
-    Values got;
-    CallbackProbe probe([&](const PointKey& point, const at::Tensor& value) -> at::Tensor {
-      const auto found = by_candidate_.find(point);
-      if (found != by_candidate_.end())
-        got[pairs_[found->second].boundary] = pairs_[found->second].layout.to_reference(value).clone();
-      return value;
-    });
-    const auto model = make_(dump_, precision);
-    forward_all(*model, program_, probe);
-    return got;
   }
 
   OpResult row(const Pair& pair, const Local& run, const std::vector<size_t>& ancestors) {
@@ -177,7 +99,7 @@ class MainJob {
     r.path = boundary.path;
     r.candidate_path = pair.candidate.first;
     r.call = boundary.call;
-    r.kind = kinds_[by_candidate_.at(pair.candidate)];
+    r.kind = pair.kind;
     r.dtype = run.dtype;
     r.tensor_dtype = short_dtype_name(reference.scalar_type());
     r.shape = reference.sizes().vec();
@@ -244,27 +166,13 @@ class MainJob {
   }
 
   void report_coverage() {
-    std::vector<bool> is_output(program_.boundaries.size());
-    for (size_t b = 0; b < is_output.size(); ++b)
-      is_output[b] = program_.boundaries[b].path.empty() || program_.boundaries[b].path.starts_with("[");
-    const std::vector<bool> covered = program_.covered_by(marked_), live = program_.covered_by(is_output);
-    Coverage& coverage = result_.coverage;
-    for (size_t b = 0; b < marked_.size(); ++b) {
-      const Boundary& boundary = program_.boundaries[b];
-      if (marked_[b])
-        ++coverage.paired;
-      else if (covered[b])
-        ++coverage.covered;
-      else if (!live[b] && !is_output[b])
-        ++coverage.unused, coverage.unused_paths.push_back(boundary.path);
-      else
-        missing(boundary, b);
-    }
+    std::vector<size_t> uncovered;
+    result_.coverage = coverage_of(program_, pairing_, uncovered);
+    result_.coverage.opaque = opaque_;
+    for (const size_t b : uncovered) missing(program_.boundaries[b], b);
   }
 
   void missing(const Boundary& boundary, size_t b) {
-    ++result_.coverage.uncovered;
-    result_.coverage.uncovered_paths.push_back(boundary.path);
     if (!matches_layer(boundary.path, options_.layer)) return;
     OpResult r;
     r.index = static_cast<int64_t>(b);
@@ -284,10 +192,8 @@ class MainJob {
   const ModelFactory& make_;
   const MainJobOptions& options_;
   std::string recorded_;
-  std::vector<Pair> pairs_;
-  std::vector<std::string> kinds_;  // of each pair
-  std::map<PointKey, size_t> by_candidate_;
-  std::vector<bool> marked_;
+  Pairing pairing_;
+  std::vector<std::string> opaque_;
   std::optional<Local> logic_;
   Values perturbed_;
   MainJobResult result_;
