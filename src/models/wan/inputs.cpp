@@ -45,18 +45,22 @@ const nlohmann::json* root_call(const Dump& dump, int call) {
 }
 
 // An argument that was no tensor; null when it was not given.
-nlohmann::json literal(const Dump& dump, int call, const char* name) {
+nlohmann::json literal(const Dump& dump, int call, const std::string& name) {
   const auto* event = root_call(dump, call);
   if (!event || !event->contains("literals") || !event->at("literals").is_object()) return nullptr;
   return event->at("literals").value(name, nlohmann::json());
 }
 
+// A tensor, a number, or a list of numbers (recorded as fps.0, fps.1, …).
 at::Tensor frame_rate(const Dump& dump, int call) {
   if (auto fps = stacked(dump, "fps", call); fps.defined()) return fps;
-  const auto given = literal(dump, call, "fps");
-  if (given.is_number_integer()) return at::tensor(std::vector<int64_t>{given.get<int64_t>()});
-  if (given.is_array()) return at::tensor(given.get<std::vector<int64_t>>());
-  return {};
+  std::vector<int64_t> rates;
+  if (const auto one = literal(dump, call, "fps"); one.is_number_integer()) rates.push_back(one.get<int64_t>());
+  for (auto next = literal(dump, call, "fps.0"); next.is_number_integer();) {
+    rates.push_back(next.get<int64_t>());
+    next = literal(dump, call, fmt::format("fps.{}", rates.size()));
+  }
+  return rates.empty() ? at::Tensor() : at::tensor(rates);
 }
 
 }  // namespace

@@ -9,17 +9,17 @@ namespace {
 using Parts = std::vector<std::pair<std::string_view, bool>>;
 
 Parts diffusers_parts(const WanConfig& c, const WanDtypePath& path, const WanMapTraits& t) {
-  const bool sinusoid64 = path.sinusoid != SinusoidForm::f32;
+  const bool sinusoid_cast = path.sinusoid != SinusoidForm::f32 || t.time_half;
   return {{"wan_diffusers", true},
           {"wan_diffusers_t2v", !c.image()},
           {"wan_diffusers_i2v", c.image()},
           {"wan_diffusers_positions", c.image_positions > 0},
           {"wan_diffusers_fps", c.sample_info},
           {"wan_diffusers_no_fps", !c.sample_info},
-          {"wan_diffusers_sinusoid64", sinusoid64},
+          {"wan_diffusers_sinusoid_cast", sinusoid_cast},
           {"wan_diffusers_casts", t.half},
-          {"wan_diffusers_sinusoid64_casts", t.half && sinusoid64},
-          {"wan_diffusers_sinusoid32_casts", t.half && !sinusoid64},
+          {"wan_diffusers_time_cast_first", t.time_cast && !sinusoid_cast},
+          {"wan_diffusers_time_cast_second", t.time_cast && sinusoid_cast},
           {"wan_diffusers_fps_casts", t.half && c.sample_info && t.fps_tensor},
           {"wan_diffusers_no_fps_casts", t.half && !(c.sample_info && t.fps_tensor)}};
 }

@@ -17,6 +17,8 @@ struct WanMapTraits {
   bool half = false;          // low is not fp32: the casts are there
   bool latents_cast = false;  // the latents came in another dtype than the first convolution's
   bool fps_tensor = false;    // diffusers copies a frame rate given as tensor
+  bool time_half = false;     // diffusers: the time MLP's weights are half width, as after `model.to(bfloat16)`
+  bool time_cast = false;     // diffusers: its result has another dtype than the linear layers
 };
 
 /// The parts that fit, one after the other.

@@ -52,6 +52,10 @@ class PortedWan final : public PortedModel {
     auto latents = inputs.latents.scalar_type();
     if (inputs.condition.defined()) latents = c10::promoteTypes(latents, inputs.condition.scalar_type());
     traits.latents_cast = latents != low_;
+    if (config.diffusers) {
+      const auto time = dump.weight("condition_embedder.time_embedder.linear_1.weight").scalar_type();
+      traits.time_half = time != at::kFloat, traits.time_cast = time != low_;
+    }
     map_ = wan_map(config, model_.path(), traits);
   }
 

@@ -118,7 +118,7 @@ WanWeights load_wan_weights(const WanConfig& config, const WanDtypePath& path, a
     block.ffn0 = load.affine(name + "ffn.0", Slot::low), block.ffn2 = load.affine(name + "ffn.2", Slot::low);
     w.blocks.push_back(std::move(block));
   }
-  w.head_modulation = load.tensor("head.modulation", Slot::f32);
+  w.head_modulation = load.tensor("head.modulation", Slot::weight);
   w.head = load.affine("head.head", path.head);
   w.rope = load_rope(config, path.rope, precision, load);
   return w;

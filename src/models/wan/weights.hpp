@@ -50,7 +50,7 @@ struct WanWeights {
   Affine image_norm1, image1, image3, image_norm2;
   at::Tensor image_position;  // (1, positions, image_dim) or undefined
   std::vector<WanBlockWeights> blocks;
-  at::Tensor head_modulation;  // (1, 2, dim), fp32 or wider
+  at::Tensor head_modulation;  // (1, 2, dim), as it is kept: added to the time embedding without a cast
   Affine head;
   RopeTable rope;  // recorded if the source has it, else computed
 };
