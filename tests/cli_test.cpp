@@ -109,9 +109,10 @@ TEST_CASE("cli: layer, dtype and mode choose what is compared; quiet prints noth
 TEST_CASE("cli: run, inspect and doctor read as text without a terminal's colours") {
   const Scratch scratch;
   CHECK(parity_check(run_one(scratch)).out.find('\033') == std::string::npos);
-  const auto inspect = parity_check("inspect " + reference_dump("diffusers-wan-t2v.bf16.h5").string());
+  const auto inspect = parity_check("inspect --verify " + reference_dump("diffusers-wan-t2v.bf16.h5").string());
   CHECK(inspect.status == 0);
   CHECK(inspect.out.find("blocks.0.attn1") != std::string::npos);
+  CHECK(inspect.out.find("verified") != std::string::npos);
   CHECK(parity_check("doctor").out.find("LibTorch") != std::string::npos);
 }
 

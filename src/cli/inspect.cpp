@@ -9,6 +9,7 @@
 #include "core/error.hpp"
 #include "core/precision.hpp"
 #include "dump/dump.hpp"
+#include "dump/verify.hpp"
 #include "report/sink.hpp"
 #include "trace/program.hpp"
 
@@ -18,7 +19,7 @@ namespace {
 struct InspectOptions {
   Common common;
   std::string file, layer = "all";
-  bool ops = false;
+  bool ops = false, verify = false;
 };
 
 std::string human_bytes(double bytes) {
@@ -90,6 +91,20 @@ void print_ops(const Program& program, const InspectOptions& options) {
                  shape_text(b.value), b.value.key.empty() ? "" : "stored");
 }
 
+// 0 when the recording is whole, else 1; each problem is one line on standard error.
+int report_problems(const Dump& dump, const InspectOptions& options, nlohmann::json& json) {
+  std::vector<std::string> information;
+  const std::vector<std::string> problems = verify(dump, &information);
+  for (const std::string& problem : problems) fmt::print(stderr, "{}: {}\n", options.file, problem);
+  if (!options.common.quiet) {
+    for (const std::string& line : information) fmt::print("note: {}\n", line);
+    if (problems.empty()) fmt::print("verified: every tensor that the program refers to is there and fits\n");
+  }
+  json["problems"] = problems;
+  json["information"] = information;
+  return problems.empty() ? 0 : 1;
+}
+
 int inspect(const InspectOptions& options) {
   const Dump dump(options.file);
   const Program program = load_program(dump);
@@ -102,8 +117,9 @@ int inspect(const InspectOptions& options) {
     print_header(dump, program);
     options.ops ? print_ops(program, options) : print_tree(program, options);
   }
+  const int status = options.verify ? report_problems(dump, options, json) : 0;
   if (!options.common.json.empty()) write_file(options.common.json, json.dump(1) + "\n");
-  return 0;
+  return status;
 }
 
 }  // namespace
@@ -114,6 +130,7 @@ void add_inspect(CLI::App& app, Action& action) {
   command->add_option("dump", options->file, "The recording")->required()->check(CLI::ExistingFile);
   command->add_option("--layer", options->layer, "Only these paths (globs, comma-separated)")->type_name("GLOB");
   command->add_flag("--ops", options->ops, "List every op instead of the modules");
+  command->add_flag("--verify", options->verify, "Check that everything the program refers to is there and fits");
   add_common(*command, options->common);
   command->callback([options, &action] { action = [options] { return inspect(*options); }; });
 }
