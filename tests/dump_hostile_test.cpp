@@ -184,6 +184,26 @@ TEST_CASE("dump: links out of the file, in circles or to nothing are not followe
                  "has no attribute 'dtype'"));
 }
 
+TEST_CASE("dump: a key is one name, never a path, and a group behind a soft link is not there") {
+  const TemporaryFile path("path.h5");
+  RecordingFile file(path.path());
+  file.value("0", at::ones({2}));
+  H5Gclose(H5Gcreate2(file.id(), "values/inner", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+  H5Lcreate_hard(file.id(), "values/0", file.id(), "values/inner/x", H5P_DEFAULT, H5P_DEFAULT);
+  H5Lcreate_soft("/values", file.id(), "inputs/7", H5P_DEFAULT, H5P_DEFAULT);
+  file.close();
+  const Dump dump(path.path());
+  CHECK(dump.has_value("0"));
+  for (const char* key : {"inner/x", "../values/0", "./0", "/values/0"}) {
+    CAPTURE(key);
+    CHECK_FALSE(dump.has_value(key));
+    CHECK(contains(error_of([&] { dump.value(key); }), "is missing"));
+    CHECK(contains(error_of([&] { dump.value_type(key); }), "is missing"));
+  }
+  CHECK_FALSE(dump.has_input("0", 7));
+  CHECK(contains(error_of([&] { dump.input("0", 7); }), "is missing"));
+}
+
 TEST_CASE("dump: a bad line of the program names its number") {
   const TemporaryFile path("lines.h5");
   RecordingFile file(path.path());

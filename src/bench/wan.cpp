@@ -3,10 +3,16 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/grad_mode.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "core/error.hpp"
 #include "core/precision.hpp"
-#include "models/wan/model.hpp"
+#include "models/wan/checkpoint.hpp"
+#include "models/wan/inputs.hpp"
+#include "models/wan/ported.hpp"
+#include "trace/program.hpp"
 
 namespace parity {
 namespace {
@@ -17,7 +23,8 @@ WeightSource random_weights(const WanConfig& config, at::ScalarType dtype) {
   for (const auto& [name, shape] : wan_parameters(config)) shapes[name] = shape;
   const auto get = [shapes, dtype](const std::string& name) {
     const auto& shape = shapes.at(name);
-    const double inputs = shape.size() > 1 ? static_cast<double>(c10::multiply_integers(shape) / shape[0]) : 1e4;
+    const double inputs =
+        shape.size() > 1 ? static_cast<double>(c10::multiply_integers(shape)) / static_cast<double>(shape[0]) : 1e4;
     const at::Tensor weight = at::randn(shape, at::kFloat).mul_(1 / std::sqrt(inputs));
     return (name.find("norm") != std::string::npos && shape.size() == 1 ? weight + 1 : weight).to(dtype);
   };
@@ -36,6 +43,58 @@ WanInputs random_inputs(const WanConfig& config, const std::array<int64_t, 3>& l
   return inputs;
 }
 
+// What is to be run, from the options: a checkpoint's model or one with random weights, a recording's inputs or none.
+struct Setup {
+  explicit Setup(const WanBenchOptions& options) : low(parse_dtype(options.dtype)) {
+    if (!options.weights.empty()) checkpoint.emplace(options.weights);
+    config = checkpoint ? checkpoint->config() : wan_config(options.config);
+    std::string named = options.dtype_path;
+    if (named.empty() && checkpoint) named = checkpoint->dtype_path();
+    path = &wan_dtype_path(named.empty() ? "sky_ac" : named);
+    if (path->name == "wan") config.image_tokens = 0;  // cuts the context by its text tokens
+    if (!options.reference.empty()) take_reference(options.reference);
+  }
+
+  void take_reference(const std::filesystem::path& file) {
+    reference.emplace(file);
+    const auto found = reference->provenance().find("config");
+    if (!is_wan_transformer(*reference) || found == reference->provenance().end() ||
+        wan_parameters(wan_config(*found)) != wan_parameters(config))
+      throw Error(fmt::format("{}: is no recording of this configuration; its inputs would not fit", file.string()));
+  }
+
+  std::unique_ptr<WanModel> model() const {
+    const at::ScalarType kept = path->name == "wan" ? at::kFloat : low;
+    return std::make_unique<WanModel>(config, *path, low, Precision::recorded,
+                                      checkpoint ? checkpoint->weights(*path, low) : random_weights(config, kept));
+  }
+
+  at::ScalarType low;
+  std::optional<WanCheckpoint> checkpoint;
+  WanConfig config;
+  const WanDtypePath* path = nullptr;
+  std::optional<Dump> reference;
+};
+
+double equal_share(const at::Tensor& a, const at::Tensor& b) {
+  if (a.sizes() != b.sizes() || a.scalar_type() != b.scalar_type()) return 0;
+  const auto bits = [](const at::Tensor& x) {
+    return x.contiguous().view(x.element_size() == 4 ? at::kInt : x.element_size() == 2 ? at::kShort : at::kLong);
+  };
+  return at::eq(bits(a), bits(b)).to(at::kDouble).mean().item<double>();
+}
+
+WanAgreement agreement(const Dump& reference, const at::Tensor& output) {
+  NoProbe off;
+  WanAgreement result;
+  result.own_weights = equal_share(port_wan(reference, Precision::recorded)->forward(0, off), output);
+  const Program program = load_program(reference);
+  const auto root = program.index.find({"", 0});
+  if (root != program.index.end() && !program.boundaries[root->second].value.key.empty())
+    result.recorded = equal_share(reference.value(program.boundaries[root->second].value.key), output);
+  return result;
+}
+
 }  // namespace
 
 nlohmann::json wan_1_3b_config() {
@@ -48,21 +107,22 @@ nlohmann::json wan_1_3b_config() {
 WanBench bench_wan(const WanBenchOptions& options) {
   const at::NoGradGuard no_grad;
   at::manual_seed(0);
-  const WanConfig config = wan_config(options.config);
-  const WanDtypePath& path = wan_dtype_path(options.dtype_path);
-  const at::ScalarType low = parse_dtype(options.dtype);
+  const Setup setup(options);
   WanBench bench;
-  const WeightSource source = random_weights(config, options.dtype_path == "wan" ? at::kFloat : low);
+  bench.dtype_path = setup.path->name;
   std::unique_ptr<WanModel> model;
-  bench.build_seconds =
-      time_runs([&] { model = std::make_unique<WanModel>(config, path, low, Precision::recorded, source); }, 0).first;
-  const WanInputs inputs = random_inputs(config, options.latent);
+  bench.build_seconds = time_runs([&] { model = setup.model(); }, 0).first;
+  const WanInputs inputs =
+      setup.reference ? wan_inputs(*setup.reference, 0, setup.config) : random_inputs(setup.config, options.latent);
   NoProbe off;
-  bench.forward = time_runs([&] { model->forward(inputs, off); }, options.repeats);
-  for (const auto& [name, shape] : wan_parameters(config)) bench.parameters += c10::multiply_integers(shape);
-  bench.tokens =
-      options.latent[0] * options.latent[1] * options.latent[2] / (config.patch[0] * config.patch[1] * config.patch[2]);
+  at::Tensor output;
+  bench.forward = time_runs([&] { output = model->forward(inputs, off); }, options.repeats);
   bench.peak_bytes = peak_memory();
+  if (setup.reference) bench.agreement = agreement(*setup.reference, output);
+  for (const auto& [name, shape] : wan_parameters(setup.config)) bench.parameters += c10::multiply_integers(shape);
+  const Grid& patch = setup.config.patch;
+  bench.tokens =
+      inputs.latents.size(2) * inputs.latents.size(3) * inputs.latents.size(4) / (patch[0] * patch[1] * patch[2]);
   return bench;
 }
 

@@ -21,13 +21,20 @@ struct BenchOptions {
 
 nlohmann::json read_config(const std::string& file) {
   std::ifstream stream(file);
-  const nlohmann::json config = nlohmann::json::parse(stream, nullptr, /*allow_exceptions=*/false);
+  nlohmann::json config = nlohmann::json::parse(stream, nullptr, /*allow_exceptions=*/false);
   if (!config.is_object()) throw Error(fmt::format("{}: not a JSON object; give a model's config.json", file));
   return config;
 }
 
+nlohmann::json agreement_json(const std::optional<WanAgreement>& agreement) {
+  if (!agreement) return nullptr;
+  return {{"own_weights", agreement->own_weights}, {"recorded", agreement->recorded}};
+}
+
 int bench_wan_command(BenchOptions options) {
   if (options.common.threads > 0) at::set_num_threads(options.common.threads);
+  if (!options.wan.reference.empty() && options.wan.weights.empty())
+    throw Error("--reference needs --weights: random weights compute nothing that could agree with a recording");
   options.wan.config = options.config.empty() ? wan_1_3b_config() : read_config(options.config);
   std::copy_n(options.latent.begin(), 3, options.wan.latent.begin());
   const WanBench b = bench_wan(options.wan);
@@ -36,12 +43,14 @@ int bench_wan_command(BenchOptions options) {
     fmt::print(
         "wan {} {}: {:.1f} M parameters, {} tokens, {} threads\nforward {:.2f} s (first {:.2f} s), built in {:.1f} s, "
         "peak memory {:.2f} GiB\n",
-        options.wan.dtype_path, options.wan.dtype, static_cast<double>(b.parameters) / 1e6, b.tokens,
-        at::get_num_threads(), b.forward.minimum(), b.forward.first, b.build_seconds,
-        static_cast<double>(b.peak_bytes) / gib);
+        b.dtype_path, options.wan.dtype, static_cast<double>(b.parameters) / 1e6, b.tokens, at::get_num_threads(),
+        b.forward.minimum(), b.forward.first, b.build_seconds, static_cast<double>(b.peak_bytes) / gib);
+  if (b.agreement && !options.common.quiet)
+    fmt::print("bitwise equal output elements: {:.4g} % with the recording's weights, {:.4g} % with its output\n",
+               100 * b.agreement->own_weights, 100 * b.agreement->recorded);
   if (!options.common.json.empty())
     write_file(options.common.json, nlohmann::json{{"name", "wan"},
-                                                   {"dtype_path", options.wan.dtype_path},
+                                                   {"dtype_path", b.dtype_path},
                                                    {"dtype", options.wan.dtype},
                                                    {"tokens", b.tokens},
                                                    {"parameters", b.parameters},
@@ -50,7 +59,8 @@ int bench_wan_command(BenchOptions options) {
                                                    {"first_seconds", b.forward.first},
                                                    {"seconds", b.forward.seconds},
                                                    {"minimum_seconds", b.forward.minimum()},
-                                                   {"peak_bytes", b.peak_bytes}}
+                                                   {"peak_bytes", b.peak_bytes},
+                                                   {"agreement", agreement_json(b.agreement)}}
                                             .dump(1) +
                                         "\n");
   return 0;
@@ -64,12 +74,22 @@ void add_bench(CLI::App& app, Action& action) {
   bench->require_subcommand(1);
   CLI::App* wan = bench->add_subcommand(
       "wan",
-      "One forward of the SkyReels-V2 / Wan transformer with random weights (default: I2V 1.3B, 9 frames of 544x960)");
-  wan->add_option("--config", options->config, "config.json of the model, either naming")
+      "One forward of the SkyReels-V2 / Wan transformer, random weights unless told (default: I2V 1.3B, 9 frames of "
+      "544x960)");
+  CLI::Option* config = wan->add_option("--config", options->config, "config.json of the model, either naming")
+                            ->check(CLI::ExistingFile)
+                            ->type_name("FILE");
+  wan->add_option("--weights", options->wan.weights,
+                  "Folder with config.json and .safetensors (one file, or shards with their index), either naming")
+      ->check(CLI::ExistingPath)
+      ->excludes(config)
+      ->type_name("DIR");
+  wan->add_option("--reference", options->wan.reference,
+                  "Recording of the same model: its inputs are used, its output compared")
       ->check(CLI::ExistingFile)
       ->type_name("FILE");
-  wan->add_option("--dtype-path", options->wan.dtype_path, "sky_ac, sky_noac, wan, dsky or dwan")
-      ->capture_default_str();
+  wan->add_option("--dtype-path", options->wan.dtype_path,
+                  "sky_ac, sky_noac, wan, dsky or dwan (default: as config.json says, else sky_ac)");
   wan->add_option("--dtype", options->wan.dtype, "Of the linear layers")
       ->check(CLI::IsMember({"bf16", "fp32"}))
       ->capture_default_str();
