@@ -5,6 +5,7 @@
 #include <map>
 
 #include "cli/command.hpp"
+#include "cli/inspect_tensors.hpp"
 #include "compare/name_map.hpp"
 #include "core/error.hpp"
 #include "core/precision.hpp"
@@ -22,19 +23,7 @@ struct InspectOptions {
   bool ops = false, verify = false;
 };
 
-std::string human_bytes(double bytes) {
-  for (const char* unit : {"B", "KiB", "MiB", "GiB"}) {
-    if (bytes < 1024) return fmt::format("{:.{}f} {}", bytes, unit[0] == 'B' ? 0 : 1, unit);
-    bytes /= 1024;
-  }
-  return fmt::format("{:.1f} TiB", bytes);
-}
-
-std::string shape_text(const Value& value) {
-  std::string text;
-  for (const int64_t size : value.shape) text += (text.empty() ? "" : "x") + std::to_string(size);
-  return fmt::format("{} [{}]", short_dtype_name(value.dtype), text);
-}
+std::string shape_text(const Value& value) { return type_text(value.dtype, value.shape); }
 
 int64_t stored_bytes(const Value& value) {
   if (value.key.empty()) return 0;
@@ -106,6 +95,10 @@ int report_problems(const Dump& dump, const InspectOptions& options, nlohmann::j
 }
 
 int inspect(const InspectOptions& options) {
+  if (TensorSet::fits(options.file)) {
+    if (options.ops) throw Error(fmt::format("{}: holds tensors, no program whose ops could be listed", options.file));
+    return inspect_tensors(options.common, options.file, options.layer, options.verify);
+  }
   const Dump dump(options.file);
   const Program program = load_program(dump);
   nlohmann::json json = summary_json(dump, program);
@@ -126,8 +119,13 @@ int inspect(const InspectOptions& options) {
 
 void add_inspect(CLI::App& app, Action& action) {
   auto options = std::make_shared<InspectOptions>();
-  CLI::App* command = app.add_subcommand("inspect", "What is in a recording: module tree, ops, sizes");
-  command->add_option("dump", options->file, "The recording")->required()->check(CLI::ExistingFile);
+  CLI::App* command =
+      app.add_subcommand("inspect", "What is in a recording (module tree, ops, sizes) or a file of tensors");
+  command
+      ->add_option("dump", options->file,
+                   "The recording, or tensors in .safetensors, .npz, .npy, .pt or a folder of them")
+      ->required()
+      ->check(CLI::ExistingPath);
   command->add_option("--layer", options->layer, "Only these paths (globs, comma-separated)")->type_name("GLOB");
   command->add_flag("--ops", options->ops, "List every op instead of the modules");
   command->add_flag("--verify", options->verify, "Check that everything the program refers to is there and fits");

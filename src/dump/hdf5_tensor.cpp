@@ -142,7 +142,8 @@ int64_t checked_count(const std::vector<int64_t>& shape, size_t item, const std:
 // Recorded strides must be a permutation of row-major, without gaps and overlaps: they decide how much memory is
 // touched.
 void check_strides(const Layout& layout, const std::string& where) {
-  const auto& [dtype, shape, strides, count, misalignment] = layout;
+  const auto& shape = layout.shape;
+  const auto& strides = layout.strides;
   bool dense = strides.size() == shape.size();
   std::vector<size_t> order(dense ? shape.size() : 0);
   std::iota(order.begin(), order.end(), size_t{0});
@@ -153,7 +154,7 @@ void check_strides(const Layout& layout, const std::string& where) {
     dense = dense && strides[axis] == expected;
     expected *= shape[axis];
   }
-  if (!dense && count > 0)
+  if (!dense && layout.count > 0)
     throw Error(fmt::format("{} has strides [{}] that do not lay out shape [{}] densely", where,
                             fmt::join(strides, ", "), fmt::join(shape, ", ")));
 }

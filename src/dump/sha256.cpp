@@ -8,23 +8,51 @@
 
 namespace parity {
 
+namespace {
+
+class Digest {
+ public:
+  Digest() : context_(EVP_MD_CTX_new(), EVP_MD_CTX_free) {
+    good_ = context_ && EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) == 1;
+  }
+
+  void add(const void* data, size_t size) { good_ = good_ && EVP_DigestUpdate(context_.get(), data, size) == 1; }
+
+  std::string hex() {
+    std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+    unsigned size = 0;
+    if (!good_ || EVP_DigestFinal_ex(context_.get(), digest.data(), &size) != 1)
+      throw Error("SHA-256 is not available in OpenSSL here");
+    std::string text;
+    for (unsigned i = 0; i < size; ++i) text += fmt::format("{:02x}", digest[i]);
+    return text;
+  }
+
+ private:
+  std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context_;
+  bool good_ = false;
+};
+
+}  // namespace
+
 std::string sha256_of_file(const std::filesystem::path& file) {
   std::ifstream in(file, std::ios::binary);
   if (!in) throw Error(fmt::format("{}: cannot be read", file.string()));
-  const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(), EVP_MD_CTX_free);
-  bool good = context && EVP_DigestInit_ex(context.get(), EVP_sha256(), nullptr) == 1;
+  Digest digest;
   std::vector<char> block(1 << 20);
-  while (good && in) {
+  while (in) {
     in.read(block.data(), static_cast<std::streamsize>(block.size()));
-    good = EVP_DigestUpdate(context.get(), block.data(), static_cast<size_t>(in.gcount())) == 1;
+    digest.add(block.data(), static_cast<size_t>(in.gcount()));
   }
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-  unsigned size = 0;
-  if (!good || in.bad() || EVP_DigestFinal_ex(context.get(), digest.data(), &size) != 1)
-    throw Error(fmt::format("{}: cannot be read to its end", file.string()));
-  std::string hex;
-  for (unsigned i = 0; i < size; ++i) hex += fmt::format("{:02x}", digest[i]);
-  return hex;
+  if (in.bad()) throw Error(fmt::format("{}: cannot be read to its end", file.string()));
+  return digest.hex();
+}
+
+std::string sha256_of_tensor(const at::Tensor& tensor) {
+  const at::Tensor dense = tensor.contiguous();
+  Digest digest;
+  if (dense.nbytes() > 0) digest.add(dense.const_data_ptr(), dense.nbytes());
+  return digest.hex();
 }
 
 }  // namespace parity
