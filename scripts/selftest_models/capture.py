@@ -73,12 +73,12 @@ def chosen(found, first, blocks):
     return [b for b in found if b.call <= last.get(b.path, -1)]   # a path's calls count from 0, so earlier ones come along
 
 
-def write(path, found, **about):
-    """Writes each distinct tensor once, under the innermost module that returned it, and the model's results in any case."""
+def write(path, found, wanted=None, **about):
+    """Writes each distinct tensor once, under the innermost module that returned it; the model's results and the boundary `wanted` in any case."""
     import parity_probe
 
     with parity_probe.Writer(str(path), **about) as w:
         for b in found:
-            if not b.again or is_result(b):
+            if not b.again or is_result(b) or b.key == wanted:
                 call = w.write(b.path, b.value)
                 assert call == b.call, (b.key, call)

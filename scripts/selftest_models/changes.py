@@ -58,6 +58,28 @@ def layer_norm(variance=None, axis=-1, low=False):
     return norm
 
 
+def rms_norm(low=False, axis=-1, gain_first=True):
+    """forward of transformers' RMSNorm classes: `low`: steps in the input's dtype; `gain_first`: the weight is applied before the rounding."""
+    def norm(self, x):
+        v = x if low else x.float()
+        y = v * torch.rsqrt((v * v).mean(axis, keepdim=True) + self.variance_epsilon)
+        return (self.weight.float() * y).to(x.dtype) if gain_first and not low else self.weight * y.to(x.dtype)
+    return norm
+
+
+def forwards(kind, function):
+    """put_in for every module of the class named `kind`."""
+    def put_in(model, patch):
+        for m in modules(model, kind):
+            forward(m, patch, function)
+    return put_in
+
+
+def on(path, change):
+    """put_in that applies change(module, patch) to the module at `path`."""
+    return lambda model, patch: change(model.get_submodule(path), patch)
+
+
 def unbiased(v):
     return v.var(-1, keepdim=True, unbiased=True)
 

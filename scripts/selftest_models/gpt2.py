@@ -35,25 +35,23 @@ def merge_heads_wrong(model, patch):
         c.before(block.attn.c_proj, patch, lambda x: x.unflatten(-1, (HEADS, -1)).transpose(1, 2).reshape(x.shape))
 
 
-def mask(strict):
-    """Each token sees one too many (strict=False) or one too few."""
-    def put_in(model, patch):
-        def change(a):
-            n = a["query"].shape[-2]
-            a.update(is_causal=False, attn_mask=torch.ones(n, n, dtype=torch.bool).tril(-1 if strict else 1))
-        c.sdpa(patch, change)
-    return put_in
+def late_mask(model, patch):
+    """Each token sees one too many."""
+    def change(a):
+        n = a["query"].shape[-2]
+        a.update(is_causal=False, attn_mask=torch.ones(n, n, dtype=torch.bool).tril(1))
+    c.sdpa(patch, change)
 
 
 def nan_row(model, patch):
-    """exp(-inf - -inf): the first token's row of the strict mask."""
-    def change(a):
-        n = a["query"].shape[-2]
-        s = a["query"] @ a["key"].transpose(-1, -2) * a["query"].shape[-1] ** -0.5
-        s = s.masked_fill(~torch.ones(n, n, dtype=torch.bool).tril(-1), float("-inf"))
-        a["value"] = torch.softmax(s.float(), -1).to(s.dtype) @ a["value"]
-        a.update(query=torch.zeros_like(s[..., :1]), key=torch.zeros_like(s[..., :1]), is_causal=False, attn_mask=torch.eye(n, dtype=torch.bool))
-    c.sdpa(patch, change)
+    """A first token taken for padding is masked for itself too: its row has no key left."""
+    def attention(query, key, value, **_kwargs):
+        n = query.shape[-2]
+        sees = torch.ones(n, n, dtype=torch.bool).tril()
+        sees[0] = False
+        s = query.float() @ key.float().transpose(-1, -2) * query.shape[-1] ** -0.5
+        return (torch.softmax(s.masked_fill(~sees, float("-inf")), -1) @ value.float()).to(query.dtype)
+    patch(F, "scaled_dot_product_attention", attention)
 
 
 def block_forward(residual_of_norm=False, no_residual=False):
@@ -79,18 +77,6 @@ def act(function, block=None):
     return put_in
 
 
-def on(path, change):
-    """put_in that applies change(module, patch) to one module."""
-    return lambda model, patch: change(model.get_submodule(path), patch)
-
-
-def wide_norms(forward):
-    def put_in(model, patch):
-        for m in c.modules(model, "LayerNorm"):
-            c.forward(m, patch, forward)
-    return put_in
-
-
 def _h1(name):
     return f"transformer.h.1.{name}"
 
@@ -100,46 +86,51 @@ FAULTS = [
           "eps 1e-3 (Keras' default of LayerNormalization) for GPT-2's 1e-5", complete=True),
     Fault("norm-eps-1e-6", "norm eps", "transformer.h.0.ln_1", lambda m, p: c.set_all(m, "LayerNorm", "eps", 1e-6),
           "eps 1e-6 (flax' default of nn.LayerNorm) for GPT-2's 1e-5", FP32),
-    Fault("unbiased-variance", "unbiased variance", _h1("ln_2"), on(_h1("ln_2"), lambda m, p: c.forward(m, p, c.layer_norm(c.unbiased))),
+    Fault("unbiased-variance", "unbiased variance", _h1("ln_2"), c.on(_h1("ln_2"), lambda m, p: c.forward(m, p, c.layer_norm(c.unbiased))),
           "var() divides by n-1 in PyTorch unless told otherwise", complete=True),
-    Fault("norm-axis", "wrong normalised axis", _h1("ln_1"), on(_h1("ln_1"), lambda m, p: c.forward(m, p, c.layer_norm(axis=1))),
+    Fault("norm-axis", "wrong normalised axis", _h1("ln_1"), c.on(_h1("ln_1"), lambda m, p: c.forward(m, p, c.layer_norm(axis=1))),
           "normalised over the tokens: axis 1 of a channels-first habit"),
     Fault("missing-gain", "missing norm gain", "transformer.ln_f", lambda m, p: m.transformer.ln_f.weight.fill_(1),
           "ln_f.weight not loaded, left at one"),
-    Fault("gain-1e-3", "gain", _h1("mlp.c_proj"), on(_h1("mlp.c_proj"), lambda m, p: c.forward(m, p, c.scaled_product(1e-3))),
+    Fault("gain-1e-3", "gain", _h1("mlp.c_proj"), c.on(_h1("mlp.c_proj"), lambda m, p: c.forward(m, p, c.scaled_product(1e-3))),
           "a weight's dequantisation scale kept in half precision"),
     Fault("gain-1e-4", "gain", "transformer.h.0.attn.c_attn",
           lambda m, p: [c.forward(b.attn.c_attn, p, c.scaled_product(1e-4)) for b in m.transformer.h],
           "a weight's dequantisation scale printed with four digits", FP32),
-    Fault("missing-bias", "missing bias", _h1("attn.c_proj"), on(_h1("attn.c_proj"), lambda m, p: c.zero_bias(m)),
+    Fault("gain-5e-4", "gain", "transformer.h.0.mlp.c_fc", c.on("transformer.h.0.mlp.c_fc", lambda m, p: c.forward(m, p, c.scaled_product(5e-4))),
+          "a weight's dequantisation scale rounded to 11 bits", BF16),
+    Fault("missing-bias", "missing bias", _h1("attn.c_proj"), c.on(_h1("attn.c_proj"), lambda m, p: c.zero_bias(m)),
           "c_proj taken for a Linear without bias", complete=True),
     Fault("gelu-erf", "GELU form", "transformer.h.0.mlp.act", act(lambda x: F.gelu(x)), "erf GELU for gelu_new (tanh)", complete=True),
-    Fault("relu", "activation", _h1("mlp.act"), act(F.relu, 1), "the activation of one layer left at ReLU"),
+    Fault("relu", "activation", _h1("mlp.act"), act(F.relu, 1), "the activation of one layer left at ReLU", FP32),
     Fault("attention-scale", "attention scale", "transformer.h.0.attn.c_proj",
           lambda m, p: c.sdpa(p, lambda a: a.update(scale=WIDTH**-0.5)), "1/sqrt(width) for 1/sqrt(head width)"),
     Fault("no-causal-mask", "causal mask missing", "transformer.h.0.attn.c_proj",
           lambda m, p: c.sdpa(p, lambda a: a.update(is_causal=False)), "attention called without is_causal", complete=True),
-    Fault("mask-off-by-one", "mask off by one", "transformer.h.0.attn.c_proj", mask(strict=False), "tril(1) for tril(0): one token of the future is seen"),
-    Fault("nan", "NaN origin", "transformer.h.0.attn.c_proj", nan_row, "a strictly lower mask leaves the first row without keys: softmax of -inf is NaN"),
-    Fault("q-k-swapped", "weights swapped", "transformer.h.0.attn.c_attn", swap_qk, "the fused weight split in the order k, q, v", complete=True),
-    Fault("heads-merged-wrong", "permuted heads", "transformer.h.0.attn.c_proj", merge_heads_wrong, "heads merged without the transpose back"),
-    Fault("transposed", "transposed weight", _h1("attn.c_proj"), on(_h1("attn.c_proj"), lambda m, p: c.transpose(m)),
-          "Conv1D's (in, out) taken for Linear's (out, in); square, so no shape complains"),
+    Fault("mask-off-by-one", "mask off by one", "transformer.h.0.attn.c_proj", late_mask, "tril(1) for tril(0): one token of the future is seen", BF16),
+    Fault("nan", "NaN origin", "transformer.h.0.attn.c_proj", nan_row, "a masked first token has no key left: softmax of -inf is NaN"),
+    Fault("q-k-swapped", "weights swapped", "transformer.h.0.attn.c_attn", swap_qk, "the fused weight split in the order k, q, v", BF16,
+          program=True, kernel=None),
+    Fault("heads-merged-wrong", "permuted heads", "transformer.h.0.attn.c_proj", merge_heads_wrong, "heads merged without the transpose back", FP32),
+    Fault("transposed", "transposed weight", _h1("attn.c_proj"), c.on(_h1("attn.c_proj"), lambda m, p: c.transpose(m)),
+          "Conv1D's (in, out) taken for Linear's (out, in); being square, no shape complains", BF16),
     Fault("wrong-layer", "wrong layer's weights", _h1("mlp.c_fc"), lambda m, p: c.same_weights(m.transformer.h[1].mlp.c_fc, m.transformer.h[0].mlp.c_fc),
-          "a slip in the name map: layer 0's c_fc in layer 1", BF16, program=True),
+          "a slip in the name map: layer 0's c_fc in layer 1", BF16, kernel=None, program=True),
     Fault("position", "position off by one", "transformer.wpe", lambda m, p: c.before(m.transformer.wpe, p, lambda i: i + 1),
-          "positions counted from one"),
-    Fault("no-residual", "residual missing", "transformer.h.1", on("transformer.h.1", lambda m, p: c.forward(m, p, block_forward(no_residual=True))),
-          "the second residual of a block left out", program=True),
-    Fault("residual-of-norm", "residual missing", _h1("ln_2"), on("transformer.h.1", lambda m, p: c.forward(m, p, block_forward(residual_of_norm=True))),
-          "post-norm habit: the residual starts after ln_1"),
+          "positions counted from one", FP32),
+    Fault("no-residual", "residual missing", "transformer.h.1", c.on("transformer.h.1", lambda m, p: c.forward(m, p, block_forward(no_residual=True))),
+          "the second residual of a block left out", BF16, kernel=None, program=True),
+    Fault("residual-of-norm", "residual missing", _h1("ln_2"), c.on("transformer.h.1", lambda m, p: c.forward(m, p, block_forward(residual_of_norm=True))),
+          "post-norm habit: the residual starts after ln_1", FP32),
     Fault("stale", "stale value", _h1("ln_1"), lambda m, p: c.stale(m.transformer.h[1].ln_1, m.transformer.h[0].ln_2, p),
           "one scratch buffer for all norms, read before it is written"),
-    Fault("norm-in-bf16", "extra rounding", "transformer.h.0.ln_1", wide_norms(c.layer_norm(low=True)), "LayerNorm written with bf16 operations", BF16),
+    Fault("norm-in-bf16", "extra rounding", "transformer.h.0.ln_1", c.forwards("LayerNorm", c.layer_norm(low=True)),
+          "LayerNorm written with bf16 operations", BF16),
     Fault("gelu-in-fp32", "missing rounding", "transformer.h.0.mlp.act", act(gelu_wide), "a fused GELU that rounds once for gelu_new's eight times", BF16,
           complete=True),
     Fault("truncation", "truncation", "transformer.h.0.ln_1",
-          wide_norms(lambda self, x: truncated(F.layer_norm(x.float(), self.normalized_shape, self.weight.float(), self.bias.float(), self.eps))),
+          c.forwards("LayerNorm", lambda self, x: truncated(
+              F.layer_norm(x.float(), self.normalized_shape, self.weight.float(), self.bias.float(), self.eps))),
           "ROCm/aiter#5151: the result truncated instead of rounded", BF16),
 ]
 

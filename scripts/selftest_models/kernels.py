@@ -38,6 +38,12 @@ def _split_k(x, w):
     return x[..., :half] @ w[:, :half].t() + x[..., half:] @ w[:, half:].t()
 
 
+def _split_matmul(a, b):
+    half, low = a.shape[-1] // 2, a.dtype
+    a, b = a.float(), b.float()
+    return (a[..., :half] @ b[..., :half, :] + a[..., half:] @ b[..., half:, :]).to(low)
+
+
 def _transposed(x, w):
     return torch.einsum("nk,...k->n...", w, x).movedim(0, -1)
 
@@ -171,7 +177,8 @@ def _normalize(x, p=2.0, dim=1, eps=1e-12, out=None):
 
 
 TABLES = {
-    "products split over K": _products(_wide_linear(_split_k)),
+    "products split over K": {**_products(_wide_linear(_split_k)),
+                              **dict.fromkeys((torch.matmul, torch.Tensor.matmul, torch.Tensor.__matmul__), _split_matmul)},
     "products on transposed operands": _products(_wide_linear(_transposed)),
     "products summed feature by feature": _products(_wide_linear(_outer_sums)),
     "products five rows at a time": _products(_pieces(-2, 5)),
@@ -183,7 +190,7 @@ TABLES = {
     "attention with online softmax": _attention(_online),
     "norms by the formula": {F.layer_norm: _layer_norm, F.rms_norm: _rms_norm, F.normalize: _normalize},
     "1/sqrt for rsqrt": {torch.rsqrt: lambda x: 1 / torch.sqrt(x), torch.Tensor.mean: _halved_mean},
-    "activations by the formula": {F.gelu: _gelu, F.silu: _silu, torch.Tensor.pow: lambda x, n: x * x * x if n == 3.0 else x.pow(n)},
+    "activations by the formula": {F.gelu: _gelu, F.silu: _silu},
     "softmax with another maximum": {F.softmax: _softmax},
 }
 TABLES["every kernel another"] = {**TABLES["products split over K"], **TABLES["attention with online softmax"], **TABLES["norms by the formula"],

@@ -106,7 +106,19 @@ def test_no_reference_is_trivial():
     for name, values in REFERENCES.items():
         for key, value in values.items():
             x = real(*value)
-            assert np.isfinite(x).all() and x.std() > 1e-3 and (x == 0).mean() < 0.6, (name, key)
+            assert np.isfinite(x).all() and x.std() > 1e-3 and (x == 0).mean() < 0.8, (name, key)
+
+
+def test_there_is_enough():
+    from selftest_models.family import DIAGNOSES
+
+    faults = [e for e in PAIRS if e["kind"] == "fault"]
+    assert len({(e["family"], e["name"]) for e in faults}) >= 60
+    assert len({(e["family"], e["name"]) for e in PAIRS if e["kind"] == "honest"}) >= 20
+    assert len(PAIRS) > 150 and len({e["family"] for e in PAIRS}) >= 4
+    assert {e["diagnosis"] for e in faults} == set(DIAGNOSES)
+    assert sum(e["complete"] for e in faults) >= 25 and sum(e["recorded"] == "program" for e in faults) >= 4
+    assert sum(e["with"] is not None for e in faults) > len(faults) / 2
 
 
 # --- making them anew -------------------------------------------------------------------------------------------------
@@ -118,7 +130,17 @@ def families():
     return FAMILIES
 
 
+def pairs_of(family):
+    from selftest_models import pairs
+    return pairs.pairs_of(family)
+
+
 NAMES = sorted({e["family"] for e in PAIRS})
+
+
+def test_the_manifest_is_what_the_tables_say():
+    from_tables = [f"{pair.name}.h5" for family in families().values() for pair in pairs_of(family)]
+    assert sorted(from_tables) == sorted(e["file"] for e in PAIRS)
 
 
 @pytest.mark.parametrize("name", NAMES)
