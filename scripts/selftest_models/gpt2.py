@@ -136,6 +136,6 @@ FAULTS = [
 
 GPT2 = Family(
     "gpt2", build, run, SEED, r"transformer\.h\.\d+", FAULTS, neutral=[lambda m, p: [c.forward(b, p, block_forward()) for b in m.transformer.h]],
-    honest={"fp32": ["products split over K", "norms by the formula", "every kernel another"],
+    honest={"fp32": ["products one sample at a time", "products in three parts", "norms by the formula", "every kernel another"],
             "bf16": ["attention with online softmax", "attention in the model's dtype", "attention by the math kernel"]},
     company={d: ["products split over K", "attention in float32", "norms by the formula", "every kernel another", None] for d in BOTH})

@@ -79,8 +79,7 @@ def test_check_goes_red(tmp_path):
         assert done.returncode == 1 and word in done.stdout, done.stdout
 
 
-@pytest.mark.parametrize("entry", PAIRS, ids=lambda e: e["file"].removesuffix(".h5"))
-def test_a_pair_is_what_it_says(entry):
+def verify(entry):
     reference, candidate = REFERENCES[entry["reference"]], boundaries(entry["file"])
     assert set(candidate) <= set(reference)
     assert list(candidate) == [key for key in reference if key in candidate]   # in execution order
@@ -100,6 +99,25 @@ def test_a_pair_is_what_it_says(entry):
             assert same(candidate[key], reference[key]), key
     assert any(key[0] == "" or key[0].startswith("[") for key in candidate)   # the model's result is there
     assert 0 < entry["changed_share"] <= 1
+
+
+@pytest.mark.parametrize("entry", PAIRS, ids=lambda e: e["file"].removesuffix(".h5"))
+def test_a_pair_is_what_it_says(entry):
+    verify(entry)
+
+
+@pytest.mark.parametrize("lie", [
+    dict(file="gpt2.fp32.fault.relu.h5"),                    # a fault called honest
+    dict(file="gpt2.bf16.fault.no-causal-mask.h5"),
+    dict(reference="gpt2.bf16.h5"),                          # another reference
+    dict(kind="fault", module="transformer.wte", call=0),    # a module that is right
+    dict(kind="fault", module="lm_head", call=0, changed_share=0.5),   # differs, but only as rounding does, and others before it
+], ids=str)
+def test_a_pair_that_lies_is_found(lie):
+    entry = next(e for e in PAIRS if e["file"] == "gpt2.fp32.honest.norms-by-the-formula.h5")
+    verify(entry)
+    with pytest.raises(AssertionError):
+        verify({**entry, **lie})
 
 
 def test_no_reference_is_trivial():
