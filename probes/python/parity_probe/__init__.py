@@ -2,18 +2,27 @@
 
     with parity_probe.record(model, "ref.h5"):      # torch.nn.Module, unmodified
         model(**inputs)
+    with parity_probe.jax.record(model, "cand.h5"):  # flax module or JAX function: see parity_probe.jax
+        model(x)
     with parity_probe.Writer("cand.h5") as w:       # anything else: numpy, torch, jax, ml_dtypes arrays
         w.write("blocks.0.norm1", array)
 
-Needs numpy and h5py alone; torch is imported only by `record` and `point`.
+Needs numpy and h5py alone; torch is imported only by `record` and `point`, jax only by `parity_probe.jax`.
 """
+import importlib
 import sys
 
 from .errors import Error
 from .version import __version__
 from .writer import Writer
 
-__all__ = ["Error", "Writer", "point", "record", "__version__"]
+__all__ = ["Error", "Writer", "jax", "point", "record", "__version__"]
+
+
+def __getattr__(name):
+    if name == "jax":  # on first use: it needs JAX
+        return importlib.import_module(".jax", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def record(model, path, level="op"):

@@ -19,11 +19,12 @@ class Writer:
     A path is the reference's module path where there is one ("blocks.0.norm1"), so that parity-check pairs it without a map.
     """
 
-    def __init__(self, path, config=None, model="", producer=None):
-        """Raises parity_probe.Error when `path` lies in no writable folder."""
+    def __init__(self, path, config=None, model="", producer=None, about=None):
+        """`about`: a function that returns further provenance (a dict), asked once, when the file is made. Raises parity_probe.Error when `path` lies in no
+        writable folder."""
         self.path = os.fspath(path)
         self._about = {"level": "module", "producer": producer or f"parity_probe.Writer {__version__}", "model": model}
-        self._config, self._file, self._closed = config, None, False
+        self._config, self._more, self._file, self._closed = config, about, None, False
         self._next, self._calls, self._lock = 0, {}, threading.Lock()
         check_path(self.path)
 
@@ -57,7 +58,8 @@ class Writer:
         if self._closed:
             raise Error(f"{self.path}: the writer is closed")
         if self._file is None:
-            self._file = DumpFile(self.path, provenance=provenance.collect(self._config), **self._about)
+            more = provenance.json_safe(self._more()) if self._more else {}
+            self._file = DumpFile(self.path, provenance={**provenance.collect(self._config), **more}, **self._about)
         return self._file
 
     def flush(self):

@@ -1,0 +1,158 @@
+"""transformers' FlaxGPT2LMHeadModel as a port of GPT2LMHeadModel: both recorded, paired by probes/maps/pairs/flax_gpt2.map, compared with numpy; then ten faults in
+the port, each with the module at whose output it first shows when the port runs free."""
+import json
+import pathlib
+import re
+
+import h5py
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+if int(transformers.__version__.split(".")[0]) > 4:
+    pytest.skip("transformers 5 has no Flax models", allow_module_level=True)
+
+import jax  # noqa: E402
+import jax.numpy as jnp  # noqa: E402
+from transformers.models.gpt2 import modeling_flax_gpt2 as port  # noqa: E402
+
+import parity_probe  # noqa: E402
+from jax_recordings import Recording, same  # noqa: E402
+
+MAP = pathlib.Path(__file__).parents[2] / "probes/maps/pairs/flax_gpt2.map"
+CONFIG = dict(n_layer=2, n_embd=32, n_head=4, vocab_size=50, n_positions=16, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0)
+IDS = np.random.RandomState(0).randint(0, 50, (2, 10))
+AGREE = 2e-5  # relative L2; the two differ by 2e-7 where nothing is wrong, the least fault by 1e-4
+
+
+def rules():
+    """[(pattern of the reference's path, candidate's path)] of the map: the small part of its language that this map uses."""
+    out = []
+    for line in MAP.read_text().splitlines():
+        line = line.split("#")[0].strip()
+        if line:
+            reference, candidate = (s.strip() for s in line.split("="))
+            out.append((re.compile(re.escape(reference).replace(r"\{i\}", "(?P<i>[^./]+)")), candidate))
+    return out
+
+
+def to_candidate(path):
+    for pattern, candidate in reversed(rules()):
+        m = pattern.fullmatch(path)
+        if m:
+            return candidate.replace("{i}", m.groupdict().get("i") or "")
+    return path
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory):
+    """(folder, [(module path, output)] of the PyTorch model in the order in which modules return, its weights)."""
+    folder = tmp_path_factory.mktemp("gpt2")
+    torch.manual_seed(0)
+    model = transformers.GPT2LMHeadModel(transformers.GPT2Config(**CONFIG)).eval()
+    with torch.no_grad():
+        for p in model.parameters():
+            p.add_(torch.randn_like(p) * 0.1)
+    model.save_pretrained(folder / "model")
+    with torch.no_grad(), parity_probe.record(model, folder / "ref.h5", level="module"):
+        model(torch.tensor(IDS), use_cache=False)
+    with h5py.File(folder / "ref.h5", "r") as f:
+        events = [json.loads(line) for line in f["trace/events"][()].tobytes().split(b"\n") if line]
+        path = {e["id"]: e["path"] for e in events if e["e"] == "call"}
+        outputs = [(path[e["id"]], f["values"][e["outputs"][0]["k"]][()]) for e in events if e["e"] == "ret"]
+        weights = {name: x[()] for name, x in f["weights"].items()}
+    return folder, outputs, weights
+
+
+def flax_model(folder, **changes):
+    config = transformers.GPT2Config.from_pretrained(folder / "model", **changes)
+    return transformers.FlaxGPT2LMHeadModel.from_pretrained(folder / "model", from_pt=True, config=config)
+
+
+def relative(a, b):
+    return np.linalg.norm((a.astype(np.float64) - b).ravel()) / np.linalg.norm(b.astype(np.float64).ravel())
+
+
+def first_difference(outputs, candidate):
+    """The first reference module whose counterpart differs, None; a missing counterpart raises KeyError."""
+    return next((path for path, x in outputs if not relative(candidate.output[to_candidate(path), 0], x) < AGREE), None)
+
+
+@pytest.mark.parametrize("jit", [False, True])
+def test_every_module_agrees(reference, tmp_path, jit):
+    folder, outputs, weights = reference
+    model = flax_model(folder)
+    run = (lambda f: lambda ids: f(model.params, ids))(jax.jit(lambda params, ids: model(ids, params=params).logits)) if jit else lambda ids: model(ids).logits
+    logits = run(IDS)
+    with parity_probe.jax.record(model, tmp_path / "cand.h5", functions=["jax.nn:gelu"]):
+        assert same(run(IDS), logits)
+    assert same(run(IDS), logits)
+    r = Recording(tmp_path / "cand.h5")
+    errors = {path: relative(r.output[to_candidate(path), 0], x) for path, x in outputs}
+    assert len(errors) == 31 and max(errors.values()) < 1e-6, sorted(errors.items(), key=lambda e: -e[1])[:3]
+    assert r.model == "FlaxGPT2LMHeadModel" and r.about["config"]["n_embd"] == 32 and r.about["libraries"]["transformers"] == transformers.__version__
+    names = {"weight": {"ln": "scale", "c_": "kernel", "wt": "embedding", "wp": "embedding"}}
+    for name, x in weights.items():  # every parameter of one side is one of the other's
+        if name.endswith((".weight", ".bias")) and name != "lm_head.weight":
+            stem, kind = name.rsplit(".", 1)
+            kind = names.get(kind, {}).get(stem.rsplit(".", 1)[1][:2], kind)
+            assert same(r.weight[f"{stem}.{kind}"], x.T if kind == "kernel" else x), name
+
+
+def with_parameter(model, path, change):
+    tree = model.params
+    for step in path[:-1]:
+        tree = tree[step]
+    tree[path[-1]] = change(tree[path[-1]])
+
+
+class InterleavedHeads(port.FlaxGPT2Attention):
+    def _split_heads(self, x):
+        return x.reshape(x.shape[:2] + (self.head_dim, self.num_heads)).swapaxes(2, 3)
+
+
+class WithoutResidual(port.FlaxGPT2Block):
+    def __call__(self, x, attention_mask=None, *unused, deterministic=True, init_cache=False, output_attentions=False, **none):
+        attended = self.attn(self.ln_1(x), attention_mask=attention_mask, deterministic=deterministic, init_cache=init_cache, output_attentions=output_attentions)
+        x = attended[0]  # + x
+        return (x + self.mlp(self.ln_2(x), deterministic=deterministic), *attended[1:])
+
+
+def _weights_of(change):
+    honest = port.dot_product_attention_weights
+    return lambda query, key, **more: honest(*change(query, key), **more)
+
+
+def _causal_mask(x, dtype):
+    n = x.shape[-1]
+    return jnp.tril(jnp.ones((1, 1, n, n), dtype), 1)
+
+
+# name: (configuration changes, what is done to the model and the port's source, arguments of the call, where it first shows)
+_H0 = "transformer.h.0."
+FAULTS = {
+    "norm-eps": (dict(layer_norm_epsilon=1e-6), None, {}, _H0 + "ln_1"),
+    "gelu-erf": (dict(activation_function="gelu"), None, {}, _H0 + "mlp.act"),
+    "attention-scale": ({}, lambda m, patch: patch("dot_product_attention_weights", _weights_of(lambda q, k: (q * 8 ** 0.5, k))), {}, _H0 + "attn.c_proj"),
+    "mask-off-by-one": ({}, lambda m, patch: patch("make_causal_mask", _causal_mask), {}, _H0 + "attn.c_proj"),
+    "position-off-by-one": ({}, None, dict(position_ids=np.tile(np.arange(1, 11), (2, 1))), "transformer.wpe"),
+    "missing-bias": ({}, lambda m, patch: with_parameter(m, ("transformer", "h", "1", "mlp", "c_fc", "bias"), jnp.zeros_like), {}, "transformer.h.1.mlp.c_fc"),
+    "transposed": ({}, lambda m, patch: with_parameter(m, ("transformer", "h", "0", "attn", "c_proj", "kernel"), jnp.transpose), {}, _H0 + "attn.c_proj"),
+    "heads-interleaved": ({}, lambda m, patch: patch("FlaxGPT2Attention", InterleavedHeads), {}, _H0 + "attn.c_proj"),
+    "q-k-swapped": ({}, lambda m, patch: patch("dot_product_attention_weights", _weights_of(lambda q, k: (k, q))), {}, _H0 + "attn.c_proj"),
+    "no-residual": ({}, lambda m, patch: patch("FlaxGPT2Block", WithoutResidual), {}, _H0 + "ln_2"),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_each_fault_shows_at_its_module(reference, tmp_path, monkeypatch, name):
+    folder, outputs, _ = reference
+    changes, seed, arguments, module = FAULTS[name]
+    model = flax_model(folder, **changes)
+    if seed is not None:
+        seed(model, lambda attribute, x: monkeypatch.setattr(port, attribute, x))
+    run = jax.jit(lambda params: model(IDS, params=params, **arguments).logits)
+    with parity_probe.jax.record(model, tmp_path / "cand.h5", functions=["jax.nn:gelu"]):
+        run(model.params)
+    assert first_difference(outputs, Recording(tmp_path / "cand.h5")) == module
