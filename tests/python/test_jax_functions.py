@@ -168,6 +168,23 @@ def test_random_keys_and_constants_pass(tmp_path):
         assert r.paths == ["", "[1]"] and np.allclose(r.output["", 0], y[1], atol=1e-6) and list(r.output["[1]", 0]) == [0, 1, 2]
 
 
+def test_inside_shard_map_is_said_not_to_be_seen(tmp_path):
+    try:
+        from jax import shard_map
+    except ImportError:
+        from jax.experimental.shard_map import shard_map
+    spec = jax.sharding.PartitionSpec("d")
+    sharded = shard_map(lambda x: attention(x, x, 1.0), mesh=jax.sharding.Mesh(np.array(jax.devices()[:1]), ("d",)), in_specs=spec, out_specs=spec)
+    run = jax.jit(lambda x: split(sharded(x), heads=3))
+    y = run(X)
+    with parity_probe.jax.record(None, tmp_path / "a.h5", functions=[attention, split]):
+        assert all(map(same, run(X), y))
+    r = Recording(tmp_path / "a.h5")
+    assert r.paths == ["~/split.0", "~/split.0[1]", "~/split.0[2]"] and r.notes == ["calls inside shard_map were not recorded"]
+    with pytest.raises(parity_probe.Error, match="inside shard_map"), parity_probe.jax.record(None, tmp_path / "a.h5", functions=[attention]):
+        run(X)
+
+
 def test_nothing_recorded_is_an_error(tmp_path):
     ahead = jax.jit(forward).lower(parameters(), X).compile()
     (tmp_path / "a.h5").write_text("older")

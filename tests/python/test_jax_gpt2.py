@@ -1,5 +1,5 @@
-"""transformers' FlaxGPT2LMHeadModel as a port of GPT2LMHeadModel: both recorded, paired by probes/maps/pairs/flax_gpt2.map, compared with numpy; then ten faults in
-the port, each with the module at whose output it first shows when the port runs free."""
+"""transformers' FlaxGPT2LMHeadModel as a port of GPT2LMHeadModel: both recorded, paired by probes/maps/pairs/flax_gpt2.map, compared with numpy; then ten
+faults in the port, each with the module at whose output it first shows when the port runs free."""
 import json
 import pathlib
 import re
@@ -83,7 +83,8 @@ def first_difference(outputs, candidate):
 def test_every_module_agrees(reference, tmp_path, jit):
     folder, outputs, weights = reference
     model = flax_model(folder)
-    run = (lambda f: lambda ids: f(model.params, ids))(jax.jit(lambda params, ids: model(ids, params=params).logits)) if jit else lambda ids: model(ids).logits
+    jitted = jax.jit(lambda params, ids: model(ids, params=params).logits)
+    run = lambda ids: jitted(model.params, ids) if jit else model(ids).logits  # noqa: E731
     logits = run(IDS)
     with parity_probe.jax.record(model, tmp_path / "cand.h5", functions=["jax.nn:gelu"]):
         assert same(run(IDS), logits)
@@ -94,10 +95,24 @@ def test_every_module_agrees(reference, tmp_path, jit):
     assert r.model == "FlaxGPT2LMHeadModel" and r.about["config"]["n_embd"] == 32 and r.about["libraries"]["transformers"] == transformers.__version__
     names = {"weight": {"ln": "scale", "c_": "kernel", "wt": "embedding", "wp": "embedding"}}
     for name, x in weights.items():  # every parameter of one side is one of the other's
-        if name.endswith((".weight", ".bias")) and name != "lm_head.weight":
+        if re.search(r"(?<!\.attn)\.(weight|bias)$", name) and name != "lm_head.weight":  # attn.bias is PyTorch's causal mask
             stem, kind = name.rsplit(".", 1)
             kind = names.get(kind, {}).get(stem.rsplit(".", 1)[1][:2], kind)
             assert same(r.weight[f"{stem}.{kind}"], x.T if kind == "kernel" else x), name
+
+
+def test_generation_with_a_cache(tmp_path):
+    """A while loop inside: each step's tensors are there, and agree with the whole sequence at once."""
+    model = transformers.FlaxGPT2LMHeadModel(transformers.GPT2Config(**{**CONFIG, "n_layer": 1}))
+    run = lambda: model.generate(IDS[:, :3], max_length=6, do_sample=False, pad_token_id=0, eos_token_id=49).sequences  # noqa: E731
+    tokens = run()
+    with parity_probe.jax.record(model, tmp_path / "a.h5"):
+        assert same(run(), tokens)
+    r = Recording(tmp_path / "a.h5")
+    steps = [x for (path, _), x in r.output.items() if path == "lm_head"]
+    assert [x.shape for x in steps] == [(2, 3, 50), (2, 1, 50), (2, 1, 50)]
+    whole = model(np.asarray(tokens)).logits
+    assert all(np.allclose(x[:, -1], whole[:, 2 + i], atol=1e-5) for i, x in enumerate(steps))
 
 
 def with_parameter(model, path, change):
@@ -114,7 +129,8 @@ class InterleavedHeads(port.FlaxGPT2Attention):
 
 class WithoutResidual(port.FlaxGPT2Block):
     def __call__(self, x, attention_mask=None, *unused, deterministic=True, init_cache=False, output_attentions=False, **none):
-        attended = self.attn(self.ln_1(x), attention_mask=attention_mask, deterministic=deterministic, init_cache=init_cache, output_attentions=output_attentions)
+        attended = self.attn(self.ln_1(x), attention_mask=attention_mask, deterministic=deterministic, init_cache=init_cache,
+                             output_attentions=output_attentions)
         x = attended[0]  # + x
         return (x + self.mlp(self.ln_2(x), deterministic=deterministic), *attended[1:])
 

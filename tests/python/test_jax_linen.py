@@ -33,6 +33,9 @@ class Encoder(nn.Module):
             x = layer(x)
         return self.head.apply({"params": {"kernel": self.wte.variables["params"]["embedding"].T}}, self.bn(x)), x
 
+    def _embedding(self):
+        return self.wte
+
     def encode(self, ids):
         return self.layers[0](self.wte(ids))
 
@@ -73,6 +76,10 @@ def test_another_method_of_the_model(tmp_path):
     with parity_probe.jax.record(model, tmp_path / "a.h5"):
         model.apply(variables, IDS, method=model.encode)
     assert Recording(tmp_path / "a.h5").paths == ["wte", "layers_0.norm", "layers_0.Dense_0", "layers_0", ""]
+    with parity_probe.jax.record(model, tmp_path / "a.h5"):
+        model.apply(variables, IDS, method=lambda m, ids: m._embedding()(ids))
+    r = Recording(tmp_path / "a.h5")
+    assert r.paths == ["wte"] and set(r.weight) == {"wte.embedding"}
 
 
 class Stack(nn.Module):

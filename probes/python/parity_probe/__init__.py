@@ -16,7 +16,7 @@ from .errors import Error
 from .version import __version__
 from .writer import Writer
 
-__all__ = ["Error", "Writer", "jax", "point", "record", "__version__"]
+__all__ = ["Error", "Writer", "point", "record", "__version__"]
 
 
 def __getattr__(name):

@@ -3,17 +3,21 @@
     with parity_probe.jax.record(model, "cand.h5", functions=["port.layers:rope_apply"]):
         model(x)                                   # or jax.jit(model.apply)(variables, x), nnx.jit(f)(model, x), a FlaxPreTrainedModel, ...
 
-Paths are module paths as in PyTorch: `blocks.0.attn.q`; elements of lists and dicts, plain or nnx.List / nnx.Dict, follow with a dot. The model itself is "". A named
-function is `<path of the module it is called in>/<function>.<n>`, its n-th call there; outside any module `~/<function>.<n>`. Several outputs are `path`, `path[1]`,
-...; inputs carry the same path with role "input"; parameters, variables of other collections and plain arrays kept by modules have role "weight" and their path.
-A path that is computed again (the model called twice, an iteration of a scan over layers) is recorded as its next call. Under vmap a value has the batch axis.
+Paths are module paths as in PyTorch: `blocks.0.attn.q`; elements of lists and dicts, plain or nnx.List / nnx.Dict, follow with a dot. The model itself
+is "". A named function is `<path of the module it is called in>/<function>.<n>`, its n-th call there; outside any module `~/<function>.<n>`. Several outputs
+are `path`, `path[1]`, ...; inputs carry the same path with role "input"; parameters, variables of other collections and plain arrays kept by modules have
+role "weight" and their path. A path that is computed again (the model called twice, an iteration of a scan over layers) is recorded as its next call. Under
+vmap a value has the batch axis.
 
-Jitted code: while the block runs nothing is taken from JAX's caches, so that functions compiled before are traced anew (compilation is paid once more; after the
-block the old compiled functions are used again). A trace carries marks which compile to nothing: the caller gets the result of the same program as without a
-recording. The values come from a second run of it which has the marked values as further outputs; should that second run's results differ from the first's in
-any bit, a note in the file says how many. So a recorded jitted function computes twice (and host callbacks of the model's own run twice).
+Jitted code: while the block runs nothing is taken from JAX's caches, so that functions compiled before are traced anew (compilation is paid once more; after
+the block the old compiled functions are used again). A trace carries marks which compile to nothing: the caller gets the result of the same program as without
+a recording. The values come from a second run of it which has the marked values as further outputs; should that second run's results differ from the first's
+in any bit (XLA then fused otherwise), a note in the file says in how many elements. So a recorded jitted function computes twice, and host callbacks of the
+model's own are called twice.
+The recorded values of one jitted call are in memory at once, on one device; `record` around an eager call writes as it goes.
 What JAX does not trace cannot be seen: a function compiled ahead of time (`.lower().compile()`), nor modules called by other methods than `__call__`
-(name those as functions: "port.layers:Attention.decode"). A block in which nothing was seen raises parity_probe.Error.
+(name those as functions: "port.layers:Attention.decode"); what runs inside shard_map or pmap is not looked into, and a note in the file says so.
+A block in which nothing was seen raises parity_probe.Error.
 """
 from .recorder import Recorder
 

@@ -18,11 +18,13 @@ def collect(dtypes):
         if "float" in dtype:
             floats[dtype] = floats.get(dtype, 0) + count
     return {
-        "jax": jax.__version__, "jaxlib": getattr(sys.modules.get("jaxlib.version"), "__version__", None) or _version("jaxlib"), "flax": _version("flax"),
-        "libraries": {name: sys.modules[name].__version__ for name in ("transformers", "diffusers") if hasattr(sys.modules.get(name), "__version__")},
+        "jax": jax.__version__, "jaxlib": _version("jaxlib"), "flax": _version("flax"),
+        "libraries": {name: sys.modules[name].__version__ for name in ("transformers", "diffusers")
+                      if hasattr(sys.modules.get(name), "__version__")},
         "device": device.platform, "device_name": device.device_kind, "devices": jax.device_count(), "x64": bool(_setting("jax_enable_x64")),
         "matmul_precision": _setting("jax_default_matmul_precision") or "default", "dtype_promotion": _setting("jax_numpy_dtype_promotion"),
-        "jit_disabled": bool(_setting("jax_disable_jit")), "xla_flags": os.environ.get("XLA_FLAGS", ""), "dtype": max(floats, key=floats.get) if floats else None}
+        "jit_disabled": bool(_setting("jax_disable_jit")), "xla_flags": os.environ.get("XLA_FLAGS", ""),
+        "dtype": max(floats, key=floats.get) if floats else None}
 
 
 def _version(name):

@@ -1,8 +1,8 @@
 """Gets at the jitted functions that run while a recording does.
 
-JAX keeps what it traced and compiled in caches and, once compiled, calls it without any Python. So inside the block (1) a value in JAX's cache keys is other than
-anywhere else: everything is traced anew, and what was compiled before is found again afterwards; (2) the shortcut around Python is not taken; (3) the function that
-starts a compiled program is wrapped. The last two have no public interface: two functions of jax._src.pjit, the same from JAX 0.4.35 to 0.10.2.
+JAX keeps what it traced and compiled in caches and, once compiled, calls it without any Python. So inside the block (1) a value in JAX's cache keys is other
+than anywhere else: everything is traced anew, and what was compiled before is found again afterwards; (2) the shortcut around Python is not taken; (3) the
+function that starts a compiled program is wrapped. The last two have no public interface: two functions of jax._src.pjit, the same from JAX 0.4.35 to 0.10.2.
 """
 import contextlib
 import itertools
@@ -39,8 +39,8 @@ def fresh_caches():
 
 @contextlib.contextmanager
 def programs(seen):
-    """While it lasts, `seen(jaxpr, args, name, run)` stands in for each start of a compiled program by this thread; it returns what `run()` returns, a tuple whose
-    first element is the list of results."""
+    """While it lasts, `seen(jaxpr, args, name, run)` stands in for each start of a compiled program by this thread; it returns what `run()` returns, a tuple
+    whose first element is the list of results. Raises parity_probe.Error for a JAX that has no such functions."""
     from jax._src import pjit
     thread = threading.get_ident()
     try:

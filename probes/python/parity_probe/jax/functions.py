@@ -1,5 +1,5 @@
-"""Functions that a recording names. A Python function is exchanged from the inside (its code object), so that every reference to it is caught: `from x import f` copies,
-closures, decorated and jitted wrappers, methods."""
+"""Functions that a recording names. A Python function is exchanged from the inside (its code object), so that every reference is caught: `from x import f`
+copies, closures, decorated and jitted wrappers, methods."""
 import contextlib
 import functools
 import importlib
@@ -7,6 +7,9 @@ import inspect
 import types
 
 from ..errors import Error
+
+
+_NOFREE = 0x40  # flag of code without free variables, up to Python 3.11
 
 
 def _resolve(spec):
@@ -54,7 +57,7 @@ def exchanged(function, listener):
     stand_in = _forward.__code__
     function.__code__ = stand_in.replace(
         co_consts=tuple(call if c == "LISTENER" else c for c in stand_in.co_consts), co_freevars=code.co_freevars, co_name=code.co_name,
-        co_filename=code.co_filename, co_firstlineno=code.co_firstlineno, co_flags=stand_in.co_flags & ~inspect.CO_NOFREE | (code.co_flags & inspect.CO_NESTED))
+        co_filename=code.co_filename, co_firstlineno=code.co_firstlineno, co_flags=stand_in.co_flags & ~_NOFREE)
     if not had_signature:
         function.__signature__ = signature  # jax.jit looks for its static arguments there
     try:

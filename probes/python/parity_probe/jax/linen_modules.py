@@ -1,5 +1,5 @@
-"""flax.linen: paths from the scopes modules run in, variables, and a listener on method calls (linen's own interceptors, which see through apply, bound modules and
-lifted transforms)."""
+"""flax.linen: paths from the scopes modules run in, variables, and a listener on method calls (linen's own interceptors, which see through apply, bound modules
+and lifted transforms)."""
 import contextlib
 import sys
 

@@ -1,7 +1,7 @@
 """flax.nnx: where a module lies in the model, its variables, and a listener on every module's `__call__`.
 
-nnx.jit, nnx.remat, nnx.split and merge call copies of the modules. The copies keep plain attributes, so each module carries its path as one while recording; that
-also gives every block its own trace under nnx.jit. A copy made from an older split is found by its place in the module that is running.
+nnx.jit, nnx.remat, nnx.split and merge call copies of the modules. The copies keep plain attributes, so each module carries its path as one while recording;
+that also gives every block its own trace under nnx.jit. A copy made from an older split is known by the model's class, its modules by their place in it.
 """
 import contextlib
 import functools

@@ -2,7 +2,6 @@
 import contextlib
 import os
 import threading
-import types
 import warnings
 
 import jax
@@ -13,11 +12,11 @@ from ..version import __version__
 from ..writer import Writer, check_path
 from . import about, compiled, functions, linen_modules, marks, nnx_modules
 from .arrays import is_array, is_flax, is_traced, leaves, named_leaves
-from .calls import Call, Instances
+from .calls import Call, Instances, join
 from .second_run import Contents, SecondRun, bodies
 
-_NOTHING = ("nothing was recorded: inside the block {what} called, or only by way of code compiled ahead of time (.lower().compile()) or exported, which cannot be "
-            "seen; call the module or the jitted function itself inside the block{more}")
+_NOTHING = ("nothing was recorded: inside the block {what} called, or only by way of code compiled ahead of time (.lower().compile()) or exported, "
+            "which cannot be seen; call the module or the jitted function itself inside the block{more}")
 
 
 class Recorder:
@@ -28,8 +27,9 @@ class Recorder:
         check_path(self.path)
         module = getattr(target, "module", None)
         self._linen = target if linen_modules.is_module(target) else module if linen_modules.is_module(module) else None
+        self._scope = self._linen.scope.root if self._linen is not None and self._linen.scope is not None else None
         nnx = nnx_modules.is_module(target)
-        self._functions = [functions.find(f) for f in ([functions_] if isinstance(functions_, (str, types.FunctionType)) else functions_)]
+        self._functions = [functions.find(f) for f in ([functions_] if isinstance(functions_, str) or callable(functions_) else functions_)]
         self._root = None
         if not nnx and self._linen is None and target is not None:
             self._root = functions.inner(target) if callable(target) else None
@@ -40,7 +40,7 @@ class Recorder:
         self._places = nnx_modules.Places(target, id(self)) if nnx else None
         self._target, self._primitives = target, primitives
         self._weights, self._written, self._dtypes, self._boundaries = named_leaves(weights) if weights is not None else [], set(), {}, 0
-        self._outside = Call(path="~")
+        self._outside, self._closed = Call(path="~"), set()
         self._running, self._known, self._contents, self._second, self._differences, self._busy = [], {}, Contents(primitives), {}, {}, False
         model = "" if target is None else getattr(self._root or type(target), "__name__", "")
         self._writer = Writer(self.path, config if config is not None else about.configuration(target), model, f"parity_probe.jax {__version__}",
@@ -85,11 +85,16 @@ class Recorder:
         if not self._boundaries:
             if complete:
                 what = f"the {type(self._target).__name__} was not" if self._target is not None else "none of the functions was"
+                if self._closed:
+                    raise Error(f"{self.path}: nothing was recorded: all calls were inside {', '.join(sorted(self._closed))}, which is not looked into")
                 more = "; for functions alone: record(None, ...)" if self._functions and self._target is not None else ""
                 raise Error(f"{self.path}: " + _NOTHING.format(what=what, more=more))
             return
         for name, (unequal, size) in self._differences.items():
-            self._writer.note(text=f"{name}: the run that was recorded differs from the one whose results the caller got in {unequal} of {size} elements of the results")
+            self._writer.note(text=f"{name}: the run that was recorded differs from the one whose results the caller got in {unequal} of {size} elements "
+                              "of the results")
+        if self._closed:
+            self._writer.note(text=f"calls inside {', '.join(sorted(self._closed))} were not recorded")
         self._writer.close(complete)
 
     def _guard_close(self, complete):
@@ -125,7 +130,7 @@ class Recorder:
         path = self._guard(self._places.find, module, running)
         if path is None:
             return original(*args, **kwargs)
-        known = nnx_modules.weights(module) if path == "" else []
+        known = [(join(path, name), x) for name, x in nnx_modules.weights(module)] if running is None else []
         return self._run(Call(path=path, module=module), original, args, kwargs, known)
 
     def _linen_call(self, module, method, original, args, kwargs):
@@ -133,8 +138,9 @@ class Recorder:
             return original(*args, **kwargs)
         running = self._inner_module()
         if running is None:
-            ours = self._linen is not None and (type(module) is type(self._linen) or getattr(self._linen.scope, "root", module) is module.scope.root)
-            if not ours or method.startswith("_") and method != "__call__":
+            if self._linen is not None and type(module) is type(self._linen):
+                self._scope = module.scope.root  # what else is called in the same apply is the model's, too
+            if module.scope.root is not self._scope or method.startswith("_") and method != "__call__":
                 return original(*args, **kwargs)
         elif method != "__call__":
             return original(*args, **kwargs)
@@ -158,7 +164,7 @@ class Recorder:
         """Runs a call; returns its result, with marks on what is traced."""
         self._known[call.serial] = call
         self._running.append(call)
-        given = leaves((args, kwargs))
+        given = self._guard(self._arguments, args, kwargs) or []
         traced = self._guard(self._start_call, [*self._weights, *weights]) or []
         try:
             with marks.scope(call.serial):
@@ -168,6 +174,11 @@ class Recorder:
             self._running.pop()
             call.module = None  # a copy under nnx.jit holds what was traced
         return result if marked is None else marked
+
+    @staticmethod
+    def _arguments(args, kwargs):
+        """The arrays among them; what is not traced is kept as it is now, for a program inside may be given its memory."""
+        return [x if is_traced(x) else np.asarray(x) for x in leaves((args, kwargs))]
 
     def _start_call(self, weights):
         """Writes weights that are there; returns those being traced."""
@@ -225,6 +236,7 @@ class Recorder:
             results, slots = self._second[id(jaxpr)].run(args)
         finally:
             self._busy = False
+        self._closed |= self._second[id(jaxpr)].closed
         instances, paths = Instances(base, self._known), {}
         for slot, values in slots:
             if slot.mark is not None:

@@ -55,6 +55,10 @@ class Contents:
         """Is there anything to record in it?"""
         return self._ask("recorded", jaxpr, lambda e: self._primitives or e.primitive is mark_p, self.recorded)
 
+    def marked(self, jaxpr):
+        """Is there a mark in it?"""
+        return self._ask("marked", jaxpr, lambda e: e.primitive is mark_p, self.marked)
+
     def dynamic(self, jaxpr):
         """Is there anything to record inside a while loop or a branch?"""
         return self._ask("dynamic", jaxpr, lambda e: e.primitive.name in ("while", "cond") and any(map(self.recorded, bodies(e))), self.dynamic)
@@ -72,6 +76,7 @@ class SecondRun:
 
     def __init__(self, jaxpr, contents, primitives):
         self._jaxpr, self._contents, self._primitives = jaxpr, contents, primitives
+        self.closed = set()  # primitives with marks inside that are not looked into (shard_map, pmap)
         self._callbacks, self._heard, self._plan, self._silent, self._inlined = contents.dynamic(jaxpr), [], None, False, 0
         self._compiled = jax.jit(self._traced)
 
@@ -117,6 +122,8 @@ class SecondRun:
             results, plan, values = getattr(self, f"_{name}")(equation.params, operands, here)
         else:
             results, plan, values = _bind(equation, operands), [], []
+            if inside and any(map(self._contents.marked, bodies(equation))):
+                self.closed.add(name)
         if self._primitives:
             own, found = self._take(Slot(here, len(results), name=name), results)
             plan, values = plan + own, values + found
