@@ -1,10 +1,9 @@
 // What backend-only operators mean: their mathematics, written with plain ATen ops. Private to src/trace.
 #pragma once
 #include "trace/arguments.hpp"
+#include "trace/rewrite.hpp"
 
 namespace parity {
-
-using Results = std::vector<std::optional<at::Tensor>>;
 
 struct Definition {
   std::string_view op;  // recorded name

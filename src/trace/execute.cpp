@@ -5,6 +5,7 @@
 #include "core/error.hpp"
 #include "trace/definitions.hpp"
 #include "trace/flow.hpp"
+#include "trace/reorder.hpp"
 #include "trace/settings.hpp"
 
 namespace parity {
@@ -52,17 +53,21 @@ torch::jit::Stack call_boxed(const c10::OperatorHandle& handle, torch::jit::Stac
 
 }  // namespace
 
-Executor::Executor(Precision precision, ValueLookup lookup, std::function<at::ScalarType(int64_t)> recorded_dtype)
-    : precision_(precision), lookup_(std::move(lookup)), recorded_dtype_(std::move(recorded_dtype)) {}
+Executor::Executor(Precision precision, ValueLookup lookup, std::function<at::ScalarType(int64_t)> recorded_dtype,
+                   Arithmetic arithmetic)
+    : precision_(precision),
+      lookup_(std::move(lookup)),
+      recorded_dtype_(std::move(recorded_dtype)),
+      arithmetic_(precision == Precision::fp64 ? Arithmetic::kernel : arithmetic) {}
 
-Executed Executor::run(const Op& op, bool writes) const {
+Executed Executor::run(const Op& op, bool writes, const Rewrite* rewrite) const {
   const auto handle = find_operator(op.name);
   if (!handle)
     throw Error(
         "this LibTorch has no such operator; use the recording's version of PyTorch, or record the op as opaque");
   Executed done;
   done.dynamic = handle->hasTag(at::Tag::dynamic_output_shape);
-  done.results = call(op, *handle, writes);
+  done.results = call(op, *handle, writes, rewrite);
   done.results.resize(std::max(done.results.size(), op.outputs.size()));
   for (size_t j = 0; j < op.outputs.size(); ++j) {
     auto& result = done.results[j];
@@ -77,12 +82,25 @@ Executed Executor::run(const Op& op, bool writes) const {
   return done;
 }
 
-std::vector<std::optional<at::Tensor>> Executor::call(const Op& op, const c10::OperatorHandle& handle,
-                                                      bool writes) const {
+Results Executor::call(const Op& op, const c10::OperatorHandle& handle, bool writes, const Rewrite* rewrite) const {
+  if (arithmetic_ == Arithmetic::exact && !writes && !op.view) return call_exactly(op, rewrite);
   if (reinterprets_bits(op)) return call_as_recorded(op, handle);
-  const Definition* definition = find_definition(op.name);
   torch::jit::Stack stack = arguments(op, handle.schema());
+  if (rewrite == nullptr) return call_with(op, handle, stack, writes);
+  OpCall rewritten{op, handle.schema(), std::move(stack),
+                   [&](const torch::jit::Stack& given) { return call_with(op, handle, given, writes); }};
+  return (*rewrite)(rewritten);
+}
+
+Results Executor::call_with(const Op& op, const c10::OperatorHandle& handle, const torch::jit::Stack& stack,
+                            bool writes) const {
+  const Definition* definition = find_definition(op.name);
   const DefaultDtype default_dtype(default_dtype_for(op, stack, precision_));
+  if (arithmetic_ == Arithmetic::reordered && !writes && !op.view)
+    if (auto results = run_reordered(op, handle.schema(), stack, [&](const torch::jit::Stack& other) {
+          return flatten_results(call_boxed(handle, other));
+        }))
+      return *results;
   if (definition != nullptr && !definition->runs_here) return definition->compute(handle.schema(), stack);
   try {
     return flatten_results(call_boxed(handle, stack));
@@ -95,9 +113,20 @@ std::vector<std::optional<at::Tensor>> Executor::call(const Op& op, const c10::O
   return call_as_recorded(op, handle);
 }
 
+// The op in fp64 on arguments as they are, the result rounded once.
+Results Executor::call_exactly(const Op& op, const Rewrite* rewrite) const {
+  const ValueLookup raised = [&](int64_t id) {
+    const at::Tensor value = lookup_(id);
+    return value.to(redirect(value.scalar_type(), Precision::fp64));
+  };
+  Results results = Executor(Precision::fp64, raised, recorded_dtype_).run(op, false, rewrite).results;
+  for (size_t j = 0; j < results.size() && j < op.outputs.size(); ++j)
+    if (results[j] && op.outputs[j]) results[j] = results[j]->to(redirect(op.outputs[j]->dtype, precision_));
+  return results;
+}
+
 // Arguments rounded to the recorded dtypes, so that a kernel without fp64 runs: the result carries its rounding.
-std::vector<std::optional<at::Tensor>> Executor::call_as_recorded(const Op& op,
-                                                                  const c10::OperatorHandle& handle) const {
+Results Executor::call_as_recorded(const Op& op, const c10::OperatorHandle& handle) const {
   const ValueLookup lowered = [&](int64_t id) { return lookup_(id).to(recorded_dtype_(id)); };
   return flatten_results(call_boxed(handle, read_arguments(op, handle.schema(), Precision::recorded, lowered)));
 }

@@ -1,12 +1,13 @@
 // One recorded op through LibTorch's boxed dispatcher, under a precision. Private to src/trace.
 #pragma once
 #include "trace/arguments.hpp"
+#include "trace/replay.hpp"
+#include "trace/rewrite.hpp"
 
 namespace parity {
 
 struct Executed {
-  std::vector<std::optional<at::Tensor>>
-      results;           // one an output of the op, in the replay's dtypes; nullopt where nothing computes it
+  Results results;       // one an output of the op, in the replay's dtypes; nullopt where nothing computes it
   bool lowered = false;  // a float came out narrower than fp64 and was raised
   bool dynamic = false;  // the operator's result size depends on values
 };
@@ -14,22 +15,27 @@ struct Executed {
 class Executor {
  public:
   /// `lookup` hands out current values, `recorded_dtype` what a value had in the recording.
-  Executor(Precision precision, ValueLookup lookup, std::function<at::ScalarType(int64_t)> recorded_dtype);
+  Executor(Precision precision, ValueLookup lookup, std::function<at::ScalarType(int64_t)> recorded_dtype,
+           Arithmetic arithmetic = Arithmetic::kernel);
 
   /// Throws Error when this LibTorch lacks the operator, an argument does not fit, the kernel refuses, or the results
   /// differ in number, shape or dtype from what was recorded. The message does not name the op: the
   /// caller does. `writes`: the op changes arguments in place.
-  Executed run(const Op& op, bool writes) const;
+  /// `rewrite`: computes something else instead.
+  Executed run(const Op& op, bool writes, const Rewrite* rewrite = nullptr) const;
 
  private:
-  std::vector<std::optional<at::Tensor>> call(const Op& op, const c10::OperatorHandle& handle, bool writes) const;
-  std::vector<std::optional<at::Tensor>> call_as_recorded(const Op& op, const c10::OperatorHandle& handle) const;
+  Results call(const Op& op, const c10::OperatorHandle& handle, bool writes, const Rewrite* rewrite) const;
+  Results call_with(const Op& op, const c10::OperatorHandle& handle, const torch::jit::Stack& stack, bool writes) const;
+  Results call_as_recorded(const Op& op, const c10::OperatorHandle& handle) const;
+  Results call_exactly(const Op& op, const Rewrite* rewrite) const;
   torch::jit::Stack arguments(const Op& op, const c10::FunctionSchema& schema) const;
   bool reinterprets_bits(const Op& op) const;
 
   Precision precision_;
   ValueLookup lookup_;
   std::function<at::ScalarType(int64_t)> recorded_dtype_;
+  Arithmetic arithmetic_;
 };
 
 }  // namespace parity

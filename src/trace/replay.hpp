@@ -12,8 +12,16 @@
 
 namespace parity {
 
+/// Which arithmetic stands behind each op of a replay in the recorded dtypes: other right implementations of the same
+/// cast placement, whose distance from the recorded kernels is the null of a comparison.
+///   kernel     LibTorch's kernel for the recorded dtypes
+///   exact      the op in fp64 on the same (rounded) arguments, its result rounded once to the recorded dtype
+///   reordered  sums taken in the opposite order; fused attention as separate products and softmax in its own dtype
+enum class Arithmetic { kernel, exact, reordered };
+
 struct ReplayOptions {
   Precision precision = Precision::recorded;
+  Arithmetic arithmetic = Arithmetic::kernel;  // applies to Precision::recorded and fp32
   int begin = 0, end = -1;  // ops [begin, end); -1: to the last. A begin > 0 takes what it needs from stored values
   std::map<int64_t, at::Tensor> given;  // values to use instead of the recorded leaves, by value id
 };

@@ -1,0 +1,187 @@
+#include "trace/lane.hpp"
+
+#include <ATen/MemoryOverlap.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "core/error.hpp"
+#include "dump/placement.hpp"
+
+namespace parity {
+
+Lane::Lane(const Dump& dump, const Program& program, const Flow& flow, ReplayOptions options)
+    : dump_(dump),
+      program_(program),
+      flow_(flow),
+      options_(std::move(options)),
+      end_(options_.end < 0 ? static_cast<int>(program.ops.size()) : options_.end),
+      executor_(
+          options_.precision, [this](int64_t id) { return get(id); }, [this](int64_t id) { return dtypes_.at(id); },
+          options_.arithmetic) {
+  for (const Leaf& leaf : program.leaves) {
+    leaves_[leaf.value.id] = &leaf;
+    dtypes_[leaf.value.id] = leaf.value.dtype;
+  }
+  for (const Op& op : program.ops)
+    for (const auto& output : op.outputs)
+      if (output) dtypes_.try_emplace(output->id, output->dtype);
+  if (options_.begin < 0 || end_ > static_cast<int>(program_.ops.size()) || options_.begin > end_)
+    throw Error(fmt::format("{}: ops [{}, {}) are outside the program of {} ops", dump_.file().string(), options_.begin,
+                            end_, program_.ops.size()));
+  std::unordered_set<int64_t> given;
+  for (const auto& [id, tensor] : options_.given) given.insert(id);
+  plan_ = make_plan(program_, flow_, options_.begin, end_, given);
+}
+
+bool has_stored_results(const Op& op) {
+  return std::all_of(op.outputs.begin(), op.outputs.end(), [](const auto& o) { return !o || !o->key.empty(); }) &&
+         std::all_of(op.writes.begin(), op.writes.end(), [](const Value& value) { return !value.key.empty(); });
+}
+
+at::Tensor Lane::stored(const Value& value) const {
+  at::Tensor tensor = dump_.value(value.key);
+  if (tensor.scalar_type() != value.dtype || tensor.sizes().vec() != value.shape)
+    throw Error(fmt::format("{}: dataset '/values/{}' is {} [{}], the program says {} [{}]", dump_.file().string(),
+                            value.key, dtype_name(tensor.scalar_type()), fmt::join(tensor.sizes(), ", "),
+                            dtype_name(value.dtype), fmt::join(value.shape, ", ")));
+  return tensor.to(redirected(value));
+}
+
+// Leaves are read when first needed.
+at::Tensor Lane::get(int64_t id) {
+  if (const auto found = values_.find(id); found != values_.end()) return found->second;
+  if (const auto given = options_.given.find(id); given != options_.given.end())
+    return values_[id] = adopt(given->second, id);
+  const auto leaf = leaves_.find(id);
+  if (leaf == leaves_.end()) throw Error(fmt::format("value {} is not available", id));
+  return values_[id] = leaf_value(*leaf->second);
+}
+
+// A leaf in another value's memory is a view of it whenever that changes or is computed; else its stored copy does.
+at::Tensor Lane::leaf_value(const Leaf& leaf) {
+  const bool own = leaf.base < 0 || (leaves_.contains(leaf.base) && !flow_.written_from(leaf.base, 0));
+  if (!own || leaf.value.key.empty()) {
+    if (leaf.base < 0)
+      throw Error(fmt::format("value {} has no data in the recording (a tensor without storage?)", leaf.value.id));
+    const at::Tensor base = get(leaf.base);
+    return base.as_strided(leaf.value.shape, leaf.strides, leaf.offset);
+  }
+  return stored(leaf.value);
+}
+
+// Somebody else's tensor for value `id`; ops that write in place must not reach its memory.
+at::Tensor Lane::adopt(const at::Tensor& tensor, int64_t id) const {
+  const at::ScalarType dtype = redirect(dtypes_.at(id), options_.precision);
+  return tensor.to(dtype, /*non_blocking=*/false, /*copy=*/flow_.written_from(id, 0));
+}
+
+void Lane::step(int i) {
+  const Op& op = program_.ops[i];
+  const bool grad = op.module_call >= 0 && program_.calls[op.module_call].grad;  // some kernels look at it
+  const c10::AutoGradMode mode(grad && options_.precision == Precision::recorded);
+  try {
+    if (plan_.steps[i] == Step::load)
+      take_stored(op);
+    else if (!op.opaque.empty() && has_stored_results(op))
+      take_opaque(op, i);
+    else
+      execute(op, i);
+  } catch (const Error& error) {
+    throw Error(
+        fmt::format("{}: event {}, {} ({}): {}", dump_.file().string(), op.event, op.path, op.name, error.what()));
+  }
+}
+
+void Lane::take_stored(const Op& op) {
+  for (const auto& output : op.outputs)
+    if (output && plan_.uses.contains(output->id)) put(*output, stored(*output));
+}
+
+// In place: the memory that others share gets the stored numbers.
+void Lane::put(const Value& output, at::Tensor tensor) {
+  if (const auto found = values_.find(output.id); found != values_.end())
+    found->second.copy_(tensor);
+  else
+    values_[output.id] = std::move(tensor);
+}
+
+void Lane::take_opaque(const Op& op, int i) {
+  for (const int64_t id : flow_.ops[i].writes) {
+    const bool returned =
+        std::any_of(op.outputs.begin(), op.outputs.end(), [&](const auto& o) { return o && o->id == id; });
+    if (!returned && std::none_of(op.writes.begin(), op.writes.end(), [&](const Value& v) { return v.id == id; }))
+      throw Error(fmt::format("is opaque ({}) and writes to value {}, whose result is not stored", op.opaque, id));
+    get(id);
+  }
+  for (const auto& output : op.outputs)
+    if (output) put(*output, stored(*output));
+  for (const Value& value : op.writes) put(value, stored(value));
+  report_.opaque.push_back(fmt::format("{} ({}): {}", op.path, op.name, op.opaque));
+}
+
+void Lane::execute(const Op& op, int i) {
+  const OpFlow& flow = flow_.ops[i];
+  if (flow.fresh.empty() && flow.writes.empty()) return;  // .item(), checks: their result is a literal of later ops
+  const bool uninitialised = is_uninitialised(op.kind);
+  if (!op.opaque.empty() && !uninitialised)
+    throw Error(fmt::format("is opaque ({}) and its result is not stored; record it with level=\"op\"", op.opaque));
+  Executed done = executor_.run(op, !flow.writes.empty());
+  for (size_t j = 0; j < op.outputs.size(); ++j) {
+    if (!op.outputs[j]) continue;
+    if (uninitialised && flow.writes.empty() && done.results[j])
+      done.results[j]->zero_();  // the same numbers every time
+    values_[op.outputs[j]->id] =
+        done.results[j] ? fitting(op, *op.outputs[j], *done.results[j], done.dynamic) : filler(*op.outputs[j]);
+  }
+  if (done.lowered && options_.precision == Precision::fp64)
+    report_.lowered.push_back(fmt::format("{} ({})", op.path, op.name));
+}
+
+// Later ops hold sizes of the recorded run. Where values decide the size (a mask), the stored result goes on in its
+// place.
+at::Tensor Lane::fitting(const Op& op, const Value& recorded, const at::Tensor& result, bool dynamic) {
+  if (recorded.nested || result.sizes().vec() == recorded.shape) return result;
+  if (!dynamic || recorded.key.empty())
+    throw Error(fmt::format("gives shape [{}] where [{}] was recorded", fmt::join(result.sizes(), ", "),
+                            fmt::join(recorded.shape, ", ")));
+  report_.opaque.push_back(fmt::format("{} ({}): its size depends on values and differs", op.path, op.name));
+  return stored(recorded);
+}
+
+// What a definition does not compute (random states, debug masks): as stored, else zeros.
+at::Tensor Lane::filler(const Value& output) const {
+  return output.key.empty() ? at::zeros(output.shape, redirected(output)) : stored(output);
+}
+
+void Lane::release(int i) {
+  if (plan_.steps[i] == Step::run)
+    for (const int64_t id : flow_.ops[i].reads)
+      if (--plan_.uses[id] <= 0) values_.erase(id);
+  for (const int64_t id : flow_.ops[i].fresh)
+    if (plan_.uses[id] <= 0) values_.erase(id);
+}
+
+at::Tensor Lane::at_boundary(size_t boundary) {
+  return get(program_.boundaries[boundary].value.id).resolve_conj().resolve_neg();
+}
+
+void Lane::exchange(size_t index, const at::Tensor& replacement) {
+  const Boundary& boundary = program_.boundaries[index];
+  const at::Tensor value = get(boundary.value.id);
+  if (replacement.sizes() != value.sizes())
+    throw Error(fmt::format("{}: the value given for '{}' has shape [{}], the reference's [{}]", dump_.file().string(),
+                            boundary.path, fmt::join(replacement.sizes(), ", "), fmt::join(value.sizes(), ", ")));
+  // Memory that in-place ops write to is one tensor under several names: all of them see the new values. Elsewhere
+  // only this value is exchanged, so that other readers of a base (a weight, a residual) keep theirs.
+  if (flow_.written_from(boundary.value.id, 0) && at::has_internal_overlap(value) != at::MemOverlap::Yes)
+    value.copy_(replacement);
+  else
+    values_[boundary.value.id] = placed_like(replacement, value);
+}
+
+void Lane::leave(size_t boundary) {
+  const int64_t id = program_.boundaries[boundary].value.id;
+  if (--plan_.uses[id] <= 0) values_.erase(id);
+}
+
+}  // namespace parity

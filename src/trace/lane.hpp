@@ -1,0 +1,69 @@
+// One replay of a program, op by op: several of them can go in step. Private to src/trace.
+#pragma once
+#include "trace/execute.hpp"
+#include "trace/plan.hpp"
+#include "trace/replay.hpp"
+
+namespace parity {
+
+class Lane {
+ public:
+  /// `flow` is analyse_flow(program). Throws Error when [begin, end) lies outside the program.
+  Lane(const Dump& dump, const Program& program, const Flow& flow, ReplayOptions options);
+  Lane(const Lane&) = delete;
+  Lane& operator=(const Lane&) = delete;
+
+  int end() const { return end_; }
+  bool skips(int op) const { return plan_.steps[op] == Step::skip; }
+  size_t first_boundary() const { return plan_.first_boundary; }
+  size_t end_boundary() const { return plan_.end_boundary; }
+
+  /// Computes op `op`. Throws Error naming the event, path and op.
+  void step(int op);
+  /// Drops what no later op or boundary reads.
+  void release(int op);
+
+  /// The value of a boundary that has just been reached, conjugate and negative bits resolved.
+  at::Tensor at_boundary(size_t boundary);
+  /// Goes on from `replacement` there. Throws Error when the shape differs.
+  void exchange(size_t boundary, const at::Tensor& replacement);
+  /// The boundary is done with.
+  void leave(size_t boundary);
+
+  /// A value alive, or a leaf (read when first needed). Throws Error when it is neither.
+  at::Tensor get(int64_t id);
+  bool alive(int64_t id) const { return values_.contains(id); }
+  const std::unordered_map<int64_t, at::Tensor>& values() const { return values_; }
+  at::ScalarType recorded_dtype(int64_t id) const { return dtypes_.at(id); }
+  const ReplayOptions& options() const { return options_; }
+  ReplayReport& report() { return report_; }
+
+ private:
+  at::ScalarType redirected(const Value& value) const { return redirect(value.dtype, options_.precision); }
+  at::Tensor stored(const Value& value) const;
+  at::Tensor leaf_value(const Leaf& leaf);
+  at::Tensor adopt(const at::Tensor& tensor, int64_t id) const;
+  void take_stored(const Op& op);
+  void take_opaque(const Op& op, int index);
+  void put(const Value& output, at::Tensor tensor);
+  void execute(const Op& op, int index);
+  at::Tensor fitting(const Op& op, const Value& recorded, const at::Tensor& result, bool dynamic);
+  at::Tensor filler(const Value& output) const;
+
+  const Dump& dump_;
+  const Program& program_;
+  const Flow& flow_;
+  ReplayOptions options_;
+  int end_;
+  Executor executor_;
+  Plan plan_;
+  std::unordered_map<int64_t, const Leaf*> leaves_;
+  std::unordered_map<int64_t, at::ScalarType> dtypes_;  // as recorded
+  std::unordered_map<int64_t, at::Tensor> values_;      // alive
+  ReplayReport report_;
+};
+
+/// Are all results of an opaque op in the dump, so that replay can take them?
+bool has_stored_results(const Op& op);
+
+}  // namespace parity

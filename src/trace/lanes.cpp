@@ -1,0 +1,99 @@
+#include "trace/lanes.hpp"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+
+#include <list>
+#include <memory>
+
+#include "core/error.hpp"
+#include "trace/lane.hpp"
+#include "trace/settings.hpp"
+#include "trace/world.hpp"
+
+namespace parity {
+namespace {
+
+class InStep {
+ public:
+  InStep(const Dump& dump, const Program& program, const std::vector<ReplayOptions>& lanes,
+         const CrossingVisitor& visit, const DeviationSource& source)
+      : program_(program), visit_(visit), source_(source), flow_(analyse_flow(program)) {
+    for (const ReplayOptions& options : lanes) {
+      lanes_.push_back(std::make_unique<Lane>(dump, program, flow_, options));
+      if (options.begin != lanes.front().begin || options.end != lanes.front().end)
+        throw Error("replays in step must run the same ops");
+    }
+    next_boundary_ = lanes_.front()->first_boundary();
+  }
+
+  std::vector<ReplayReport> run() {
+    const int begin = lanes_.front()->options().begin, end = lanes_.front()->end();
+    cross(begin);
+    for (int i = 0; i < end; ++i) {
+      if (i >= begin) start_worlds(i);
+      for (const auto& world : worlds_) world->step(i);
+      for (const auto& lane : lanes_)
+        if (!lane->skips(i)) lane->step(i);
+      if (i >= begin) cross(i + 1);
+      for (const auto& lane : lanes_)
+        if (!lane->skips(i)) lane->release(i);
+      for (const auto& world : worlds_) world->release();
+      worlds_.remove_if([&](const auto& world) { return world->over(i); });
+    }
+    std::vector<ReplayReport> reports;
+    for (const auto& lane : lanes_) reports.push_back(std::move(lane->report()));
+    return reports;
+  }
+
+ private:
+  void start_worlds(int op) {
+    if (!source_) return;
+    for (Deviation& deviation : source_(op))
+      worlds_.push_back(std::make_unique<World>(started_++, std::move(deviation), program_, flow_, *lanes_.front()));
+  }
+
+  void cross(int position) {
+    const size_t end = lanes_.front()->end_boundary();
+    for (; next_boundary_ < end && program_.boundaries[next_boundary_].position == position; ++next_boundary_) {
+      if (!program_.boundaries[next_boundary_].value.nested) visit_one();
+      for (const auto& lane : lanes_) lane->leave(next_boundary_);
+    }
+  }
+
+  void visit_one() {
+    Crossing crossing{next_boundary_, {}, {}};
+    for (const auto& lane : lanes_) crossing.computed.push_back(lane->at_boundary(next_boundary_));
+    for (const auto& world : worlds_)
+      if (at::Tensor value = world->at_boundary(next_boundary_); value.defined())
+        crossing.deviating.push_back({world->number(), std::move(value)});
+    const Replacements replacements = visit_(crossing);
+    for (size_t l = 0; l < lanes_.size() && l < replacements.size(); ++l) {
+      if (!replacements[l]) continue;
+      if (l == 0)
+        for (const auto& world : worlds_) world->exchange(next_boundary_);
+      if (!replacements[l]->is_same(crossing.computed[l])) lanes_[l]->exchange(next_boundary_, *replacements[l]);
+    }
+  }
+
+  const Program& program_;
+  const CrossingVisitor& visit_;
+  const DeviationSource& source_;
+  Flow flow_;
+  std::vector<std::unique_ptr<Lane>> lanes_;
+  std::list<std::unique_ptr<World>> worlds_;
+  size_t next_boundary_ = 0, started_ = 0;
+};
+
+}  // namespace
+
+std::vector<ReplayReport> replay_in_step(const Dump& dump, const Program& program,
+                                         const std::vector<ReplayOptions>& lanes, const CrossingVisitor& visit,
+                                         const DeviationSource& deviations) {
+  // Recorded below autograd and autocast, so replayed below them.
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
+  const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+  const RecordedSettings settings(dump.provenance());
+  return InStep(dump, program, lanes, visit, deviations).run();
+}
+
+}  // namespace parity

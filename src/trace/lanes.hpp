@@ -1,0 +1,38 @@
+// Several replays of one program in step: the same boundary is reached by all of them before any goes on, so that what
+// they computed can be compared there and never has to be stored. Deviating worlds run beside the first lane.
+#pragma once
+#include <map>
+#include <vector>
+
+#include "trace/replay.hpp"
+#include "trace/rewrite.hpp"
+
+namespace parity {
+
+/// A deviation's value at a boundary that its rewrites reach.
+struct DeviatingValue {
+  size_t deviation = 0;  // number, in the order in which `Deviations` handed them out
+  at::Tensor value;
+};
+
+struct Crossing {
+  size_t boundary = 0;
+  std::vector<at::Tensor> computed;  // one a lane, valid during the call only
+  std::vector<DeviatingValue> deviating;
+};
+
+/// One a lane: the value to go on from; nullopt leaves the computed one. Deviations go on from the first lane's.
+using Replacements = std::vector<std::optional<at::Tensor>>;
+using CrossingVisitor = std::function<Replacements(const Crossing&)>;
+
+/// The deviations to be started at op `op`; each must rewrite that op, and later ones only besides.
+using DeviationSource = std::function<std::vector<Deviation>(int op)>;
+
+/// Runs the lanes op by op. All options must agree on [begin, end). Memory: the live values of each lane, and of each
+/// deviation what differs from the first lane until everything that differs has been replaced or dropped.
+/// Throws Error as `replay`.
+std::vector<ReplayReport> replay_in_step(const Dump& dump, const Program& program,
+                                         const std::vector<ReplayOptions>& lanes, const CrossingVisitor& visit,
+                                         const DeviationSource& deviations = nullptr);
+
+}  // namespace parity

@@ -1,0 +1,21 @@
+#include "trace/rewrite.hpp"
+
+#include <fmt/format.h>
+
+#include "core/error.hpp"
+#include "trace/arguments.hpp"
+
+namespace parity {
+
+at::Tensor OpCall::tensor(std::string_view name) const {
+  const auto index = argument_index(schema, name);
+  return index && arguments[*index].isTensor() ? arguments[*index].toTensor() : at::Tensor();
+}
+
+void OpCall::set(std::string_view name, c10::IValue value) {
+  const auto index = argument_index(schema, name);
+  if (!index) throw Error(fmt::format("the operator has no argument '{}'", name));
+  arguments[*index] = std::move(value);
+}
+
+}  // namespace parity

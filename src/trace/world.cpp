@@ -1,0 +1,83 @@
+#include "trace/world.hpp"
+
+#include "core/error.hpp"
+
+namespace parity {
+
+World::World(size_t number, Deviation deviation, const Program& program, const Flow& flow, Lane& lane)
+    : number_(number),
+      deviation_(std::move(deviation)),
+      program_(program),
+      flow_(flow),
+      lane_(lane),
+      executor_(
+          lane.options().precision,
+          [this](int64_t id) {
+            const auto found = differing_.find(id);
+            return found == differing_.end() ? lane_.get(id) : found->second;
+          },
+          [this](int64_t id) { return lane_.recorded_dtype(id); }, lane.options().arithmetic) {}
+
+void World::step(int index) {
+  const OpFlow& op = flow_.ops[index];
+  const bool touched = std::any_of(op.reads.begin(), op.reads.end(), [&](int64_t id) { return differing_.contains(id); });
+  if (dead_ || (!touched && !deviation_.rewrites.contains(index))) return;
+  if (op.fresh.empty() && op.writes.empty()) return;
+  // Stored results stand for an opaque op in every world.
+  if (!program_.ops[index].opaque.empty()) return;
+  try {
+    for (const int64_t id : op.writes)
+      if (!differing_.contains(id)) take_over(id);
+    compute(program_.ops[index], index);
+  } catch (const std::exception&) {  // LibTorch's complaints and ours: this fault cannot be put in here
+    dead_ = true;
+    differing_.clear();
+  }
+}
+
+void World::compute(const Op& op, int index) {
+  const auto rewrite = deviation_.rewrites.find(index);
+  const Executed done = executor_.run(op, !flow_.ops[index].writes.empty(),
+                                      rewrite == deviation_.rewrites.end() ? nullptr : &rewrite->second);
+  for (size_t j = 0; j < op.outputs.size(); ++j) {
+    if (!op.outputs[j] || !done.results[j]) continue;
+    if (!op.outputs[j]->nested && done.results[j]->sizes().vec() != op.outputs[j]->shape)
+      throw Error("another shape than recorded");
+    differing_[op.outputs[j]->id] = *done.results[j];
+  }
+}
+
+void World::take_over(int64_t id) {
+  const at::Tensor written = lane_.get(id);
+  const at::Tensor whole = at::empty({0}, written.options()).set_(written.storage(), 0,
+      {static_cast<int64_t>(written.storage().nbytes() / written.element_size())}, {1}).clone();
+  for (const auto& [other, tensor] : lane_.values())
+    if (!differing_.contains(other) && tensor.is_alias_of(written) && tensor.scalar_type() == written.scalar_type())
+      differing_[other] = whole.as_strided(tensor.sizes(), tensor.strides(), tensor.storage_offset());
+}
+
+void World::release() {
+  std::erase_if(differing_, [&](const auto& entry) { return !lane_.alive(entry.first); });
+}
+
+at::Tensor World::at_boundary(size_t boundary) const {
+  const auto found = differing_.find(program_.boundaries[boundary].value.id);
+  return found == differing_.end() ? at::Tensor() : found->second.resolve_conj().resolve_neg();
+}
+
+void World::exchange(size_t boundary) {
+  const int64_t id = program_.boundaries[boundary].value.id;
+  const auto found = differing_.find(id);
+  if (found == differing_.end()) return;
+  const at::Tensor replaced = found->second;
+  if (flow_.written_from(id, 0))  // one memory under several names
+    std::erase_if(differing_, [&](const auto& entry) { return entry.second.is_alias_of(replaced); });
+  else
+    differing_.erase(found);
+}
+
+bool World::over(int op) const {
+  return dead_ || (differing_.empty() && deviation_.rewrites.upper_bound(op) == deviation_.rewrites.end());
+}
+
+}  // namespace parity

@@ -1,0 +1,41 @@
+// A deviating world: only what differs from the lane beside it. Private to src/trace.
+#pragma once
+#include "trace/lane.hpp"
+#include "trace/rewrite.hpp"
+
+namespace parity {
+
+class World {
+ public:
+  World(size_t number, Deviation deviation, const Program& program, const Flow& flow, Lane& lane);
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  size_t number() const { return number_; }
+  /// Computes op `op` again if it is rewritten or reads what differs. To be called before the lane's own step, whose
+  /// in-place writes would change the arguments.
+  void step(int op);
+  /// After the lane's release: drops what the lane has dropped.
+  void release();
+  /// The deviating value of a boundary, or undefined.
+  at::Tensor at_boundary(size_t boundary) const;
+  /// The lane goes on from a given value there, and so does this world.
+  void exchange(size_t boundary);
+  /// Nothing differs any more, and nothing will.
+  bool over(int op) const;
+
+ private:
+  void take_over(int64_t id);  // own copy of the memory of a value that is about to be written to
+  void compute(const Op& op, int index);
+
+  size_t number_;
+  Deviation deviation_;
+  const Program& program_;
+  const Flow& flow_;
+  Lane& lane_;
+  Executor executor_;
+  std::unordered_map<int64_t, at::Tensor> differing_;
+  bool dead_ = false;
+};
+
+}  // namespace parity
