@@ -3,6 +3,9 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <ctime>
+
+#include "core/machine.hpp"
 
 namespace parity::cli {
 
@@ -17,6 +20,21 @@ void add_common(CLI::App& command, Common& common) {
 std::filesystem::path embedded_dumps_folder() {
   if (const char* folder = std::getenv("PARITY_REFERENCE_DUMPS")) return folder;
   return std::filesystem::path(PARITY_SOURCE_DIR) / "reference_dumps";
+}
+
+std::string now_text() {
+  const std::time_t now = std::time(nullptr);
+  char text[32];
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%d %H:%M", std::localtime(&now))};
+}
+
+nlohmann::json this_machine_json() {
+  const Machine m = this_machine();
+  return {{"cpu", m.cpu},
+          {"cpu_capability", m.cpu_capability},
+          {"cpu_flags", m.cpu_flags},
+          {"libtorch", m.libtorch},
+          {"threads", m.threads}};
 }
 
 bool want_colour() {

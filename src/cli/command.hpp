@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <string>
 
 namespace parity::cli {
@@ -21,12 +22,17 @@ using Action = std::function<int()>;
 
 /// One subcommand a file: `add_x` declares options and sets `action` when chosen.
 void add_run(CLI::App& app, Action& action, const std::string& command_line);
+void add_compare(CLI::App& app, Action& action, const std::string& command_line);
 void add_bench(CLI::App& app, Action& action);
 void add_inspect(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);
 
 /// Where the embedded reference dumps lie: $PARITY_REFERENCE_DUMPS, else beside the sources this was built from.
 std::filesystem::path embedded_dumps_folder();
+
+/// Local date and time for a report's head; the machine for its JSON.
+std::string now_text();
+nlohmann::json this_machine_json();
 
 /// Colour on standard output: a terminal, and NO_COLOR not set.
 bool want_colour();

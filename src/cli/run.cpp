@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <ctime>
 #include <filesystem>
 
 #include "cli/command.hpp"
@@ -45,14 +44,6 @@ const ModelEntry* find_model(const Dump& dump) {
   return nullptr;
 }
 
-nlohmann::json machine_json(const Machine& m) {
-  return {{"cpu", m.cpu},
-          {"cpu_capability", m.cpu_capability},
-          {"cpu_flags", m.cpu_flags},
-          {"libtorch", m.libtorch},
-          {"threads", m.threads}};
-}
-
 Side side_of(const Dump& dump) {
   return {dump.file().string(), sha256_of_file(dump.file()), dump.model(), dump.producer(), dump.provenance()};
 }
@@ -60,12 +51,6 @@ Side side_of(const Dump& dump) {
 void set_threads(const Dump& dump, const Common& common) {
   const int recorded = dump.provenance().value("threads", 0);
   if (const int threads = common.threads > 0 ? common.threads : recorded; threads > 0) at::set_num_threads(threads);
-}
-
-std::string now_text() {
-  const std::time_t now = std::time(nullptr);
-  char text[32];
-  return {text, std::strftime(text, sizeof text, "%Y-%m-%d %H:%M", std::localtime(&now))};
 }
 
 class Run {
@@ -145,7 +130,7 @@ class Run {
   void write_reports(bool finished) {
     const auto now = std::chrono::steady_clock::now();
     report_.seconds = std::chrono::duration<double>(now - start_).count();
-    report_.machine = machine_json(this_machine());
+    report_.machine = this_machine_json();
     fs::create_directories(options_.out);
     write_json(report_, fs::path(options_.out) / "report.json");
     if (!finished) return;

@@ -65,6 +65,36 @@ json limits_json(const std::vector<Limit>& limits) {
 
 json gate_json(Gate gate) { return gate == Gate::none ? json(nullptr) : json(gate_name(gate)); }
 
+json explanations_json(const std::vector<Explanation>& list) {
+  json out = json::array();
+  for (const Explanation& e : list)
+    out.push_back({{"fault", plain(e.fault)},
+                   {"detail", plain(e.detail)},
+                   {"gate", gate_json(e.gate)},
+                   {"amplitude", value(e.amplitude)},
+                   {"z", value(e.z)},
+                   {"explained", value(e.explained)},
+                   {"detectable", value(e.detectable)}});
+  return out;
+}
+
+json paths_json(const std::vector<DtypePath>& paths) {
+  json out = json::array();
+  for (const DtypePath& path : paths) {
+    json candidates = json::array();
+    for (const CastPlacement& c : path.candidates)
+      candidates.push_back({{"name", plain(c.name)},
+                            {"bitwise_equal_share", value(c.bitwise_equal_share)},
+                            {"rel_l2", value(c.rel_l2)}});
+    out.push_back({{"path", plain(path.path)},
+                   {"side", plain(path.side)},
+                   {"sentence", plain(path.sentence)},
+                   {"best", path.candidates.empty() ? "" : plain(path.candidates.front().name)},
+                   {"candidates", std::move(candidates)}});
+  }
+  return out;
+}
+
 json op_json(const OpResult& op) {
   return {{"index", op.index},
           {"reference", plain(op.reference)},
@@ -85,6 +115,7 @@ json op_json(const OpResult& op) {
           {"amplification", value(op.amplification)},
           {"predicted_free", value(op.predicted_free)},
           {"blame", value(op.blame)},
+          {"explanations", explanations_json(op.explanations)},
           {"rerun", plain(op.rerun)}};
 }
 
@@ -140,7 +171,7 @@ json to_json(const Report& report) {
           {"coverage", coverage_json(report.coverage)},
           {"warnings", texts(report.warnings)},
           {"ops", std::move(ops)},
-          {"dtype_paths", json::array()},
+          {"dtype_paths", paths_json(report.dtype_paths)},
           {"video", nullptr}};
 }
 

@@ -7,7 +7,7 @@
 namespace parity {
 namespace {
 
-using Sources = std::vector<size_t>;  // marked boundaries, ascending
+using Sources = std::vector<size_t>;  // marked boundaries (or ops), ascending
 
 void merge(Sources& into, const Sources& more) {
   Sources all;
@@ -15,12 +15,12 @@ void merge(Sources& into, const Sources& more) {
   into = std::move(all);
 }
 
-// Which marked boundaries each value was directly computed from. A value keeps its own answer until its memory is
-// written to through another name; from then on it has the answer of the whole memory (more than necessary, never
-// less).
+// Which marked boundaries each value was directly computed from; with `ops`, by which ops since those boundaries. A
+// value keeps its own answer until its memory is written to through another name; from then on it has the answer of the
+// whole memory (more than necessary, never less).
 class Tracker {
  public:
-  explicit Tracker(const Flow& flow) : flow_(flow) {}
+  explicit Tracker(const Flow& flow, bool ops = false) : flow_(flow), ops_(ops) {}
 
   Sources read(int64_t id) const {
     const Memory& memory = memory_of(id);
@@ -28,8 +28,9 @@ class Tracker {
     return own != own_.end() && own->second.version == memory.version ? own->second.sources : memory.sources;
   }
 
-  void run(const Op& op, const OpFlow& flow) {
+  void run(const Op& op, const OpFlow& flow, int index) {
     Sources all, others;  // of everything read; of what is read but not written
+    if (ops_) all = others = {static_cast<size_t>(index)};
     for (const int64_t id : flow.reads) {
       merge(all, read(id));
       if (std::find(flow.writes.begin(), flow.writes.end(), id) == flow.writes.end()) merge(others, read(id));
@@ -49,9 +50,10 @@ class Tracker {
   // its memory.
   void cut(int64_t id, size_t b, bool everywhere) {
     Memory& memory = memory_of(id);
-    merge(memory.sources, {b});
+    const Sources source = ops_ ? Sources() : Sources{b};
+    merge(memory.sources, source);
     if (everywhere) ++memory.version;
-    own_[id] = {{b}, memory.version};
+    own_[id] = {source, memory.version};
   }
 
  private:
@@ -77,28 +79,38 @@ class Tracker {
   }
 
   const Flow& flow_;
+  const bool ops_;
   std::unordered_map<int64_t, Memory> memories_;  // by root
   std::unordered_map<int64_t, Memory> own_;       // by value
 };
 
+std::vector<Sources> sources_of(const Program& program, const std::vector<bool>& marked, bool of_ops) {
+  const Flow flow = analyse_flow(program);
+  Tracker tracker(flow, of_ops);
+  std::vector<Sources> sources(program.boundaries.size());
+  size_t b = 0, leaf = 0;
+  const int end = static_cast<int>(program.ops.size());
+  for (int position = 0; position <= end; ++position) {
+    for (; leaf < program.leaves.size() && program.leaves[leaf].position == position; ++leaf)
+      if (program.leaves[leaf].base >= 0) tracker.alias(program.leaves[leaf].value.id, program.leaves[leaf].base);
+    for (; b < program.boundaries.size() && program.boundaries[b].position == position; ++b) {
+      const int64_t id = program.boundaries[b].value.id;
+      sources[b] = tracker.read(id);
+      if (marked[b]) tracker.cut(id, b, flow.written_from(id, 0));
+    }
+    if (position < end) tracker.run(program.ops[position], flow.ops[position], position);
+  }
+  return sources;
+}
+
 }  // namespace
 
 std::vector<std::vector<size_t>> Program::marked_ancestors(const std::vector<bool>& marked) const {
-  const Flow flow = analyse_flow(*this);
-  Tracker tracker(flow);
-  std::vector<std::vector<size_t>> ancestors(boundaries.size());
-  size_t b = 0, leaf = 0;
-  for (int position = 0; position <= static_cast<int>(ops.size()); ++position) {
-    for (; leaf < leaves.size() && leaves[leaf].position == position; ++leaf)
-      if (leaves[leaf].base >= 0) tracker.alias(leaves[leaf].value.id, leaves[leaf].base);
-    for (; b < boundaries.size() && boundaries[b].position == position; ++b) {
-      const int64_t id = boundaries[b].value.id;
-      ancestors[b] = tracker.read(id);
-      if (marked[b]) tracker.cut(id, b, flow.written_from(id, 0));
-    }
-    if (position < static_cast<int>(ops.size())) tracker.run(ops[position], flow.ops[position]);
-  }
-  return ancestors;
+  return sources_of(*this, marked, false);
+}
+
+std::vector<std::vector<size_t>> Program::ops_since(const std::vector<bool>& marked) const {
+  return sources_of(*this, marked, true);
 }
 
 std::vector<bool> Program::covered_by(const std::vector<bool>& marked) const {

@@ -54,11 +54,12 @@ torch::jit::Stack call_boxed(const c10::OperatorHandle& handle, torch::jit::Stac
 }  // namespace
 
 Executor::Executor(Precision precision, ValueLookup lookup, std::function<at::ScalarType(int64_t)> recorded_dtype,
-                   Arithmetic arithmetic)
+                   Arithmetic arithmetic, ValueLookup leaf)
     : precision_(precision),
       lookup_(std::move(lookup)),
       recorded_dtype_(std::move(recorded_dtype)),
-      arithmetic_(precision == Precision::fp64 ? Arithmetic::kernel : arithmetic) {}
+      arithmetic_(precision == Precision::fp64 ? Arithmetic::kernel : arithmetic),
+      leaf_(std::move(leaf)) {}
 
 Executed Executor::run(const Op& op, bool writes, const Rewrite* rewrite) const {
   const auto handle = find_operator(op.name);
@@ -73,7 +74,7 @@ Executed Executor::run(const Op& op, bool writes, const Rewrite* rewrite) const 
     auto& result = done.results[j];
     if (!op.outputs[j] || !result) continue;
     const at::ScalarType wanted = redirect(op.outputs[j]->dtype, precision_), got = result->scalar_type();
-    if (got == wanted) continue;
+    if (got == wanted || (rewrite != nullptr && arithmetic_ == Arithmetic::exact)) continue;
     if (precision_ == Precision::recorded || writes || !is_float(wanted) || !is_float(got))
       throw Error(fmt::format("output {} is {} where {} was expected", j, dtype_name(got), dtype_name(wanted)));
     result = result->to(wanted);
@@ -87,8 +88,12 @@ Results Executor::call(const Op& op, const c10::OperatorHandle& handle, bool wri
   if (reinterprets_bits(op)) return call_as_recorded(op, handle);
   torch::jit::Stack stack = arguments(op, handle.schema());
   if (rewrite == nullptr) return call_with(op, handle, stack, writes);
-  OpCall rewritten{op, handle.schema(), std::move(stack),
-                   [&](const torch::jit::Stack& given) { return call_with(op, handle, given, writes); }};
+  OpCall rewritten{op,
+                   handle.schema(),
+                   std::move(stack),
+                   [&](const torch::jit::Stack& given) { return call_with(op, handle, given, writes); },
+                   nullptr,
+                   leaf_};
   return (*rewrite)(rewritten);
 }
 
@@ -119,10 +124,24 @@ Results Executor::call_exactly(const Op& op, const Rewrite* rewrite) const {
     const at::Tensor value = lookup_(id);
     return value.to(redirect(value.scalar_type(), Precision::fp64));
   };
-  Results results = Executor(Precision::fp64, raised, recorded_dtype_).run(op, false, rewrite).results;
-  for (size_t j = 0; j < results.size() && j < op.outputs.size(); ++j)
-    if (results[j] && op.outputs[j]) results[j] = results[j]->to(redirect(op.outputs[j]->dtype, precision_));
-  return results;
+  const auto rounded = [&](Results results) {
+    for (size_t j = 0; j < results.size() && j < op.outputs.size(); ++j)
+      if (results[j] && op.outputs[j]) results[j] = results[j]->to(redirect(op.outputs[j]->dtype, precision_));
+    return results;
+  };
+  const ValueLookup leaf = [&](int64_t id) {
+    const at::Tensor value = leaf_(id);
+    return value.to(redirect(value.scalar_type(), Precision::fp64));
+  };
+  const Executor exact(Precision::fp64, raised, recorded_dtype_, Arithmetic::kernel, leaf);
+  if (rewrite == nullptr) return rounded(exact.run(op, false).results);
+  const Rewrite outer = [&](OpCall& call) {
+    OpCall both = call;
+    both.unrounded = call.run;
+    both.run = [&](const torch::jit::Stack& stack) { return rounded(call.run(stack)); };
+    return (*rewrite)(both);
+  };
+  return exact.call(op, *find_operator(op.name), false, &outer);
 }
 
 // Arguments rounded to the recorded dtypes, so that a kernel without fp64 runs: the result carries its rounding.

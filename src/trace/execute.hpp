@@ -16,7 +16,7 @@ class Executor {
  public:
   /// `lookup` hands out current values, `recorded_dtype` what a value had in the recording.
   Executor(Precision precision, ValueLookup lookup, std::function<at::ScalarType(int64_t)> recorded_dtype,
-           Arithmetic arithmetic = Arithmetic::kernel);
+           Arithmetic arithmetic = Arithmetic::kernel, ValueLookup leaf = nullptr);
 
   /// Throws Error when this LibTorch lacks the operator, an argument does not fit, the kernel refuses, or the results
   /// differ in number, shape or dtype from what was recorded. The message does not name the op: the
@@ -36,6 +36,7 @@ class Executor {
   ValueLookup lookup_;
   std::function<at::ScalarType(int64_t)> recorded_dtype_;
   Arithmetic arithmetic_;
+  ValueLookup leaf_;  // for rewrites
 };
 
 }  // namespace parity

@@ -57,6 +57,13 @@ at::Tensor Lane::get(int64_t id) {
   return values_[id] = leaf_value(*leaf->second);
 }
 
+at::Tensor Lane::leaf(int64_t id) {
+  if (const auto found = values_.find(id); found != values_.end()) return found->second;
+  const auto leaf = leaves_.find(id);
+  if (leaf == leaves_.end()) throw Error(fmt::format("value {} is no leaf", id));
+  return leaf_value(*leaf->second);
+}
+
 // A leaf in another value's memory is a view of it whenever that changes or is computed; else its stored copy does.
 at::Tensor Lane::leaf_value(const Leaf& leaf) {
   const bool own = leaf.base < 0 || (leaves_.contains(leaf.base) && !flow_.written_from(leaf.base, 0));

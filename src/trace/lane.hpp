@@ -32,6 +32,8 @@ class Lane {
 
   /// A value alive, or a leaf (read when first needed). Throws Error when it is neither.
   at::Tensor get(int64_t id);
+  /// A leaf without keeping it.
+  at::Tensor leaf(int64_t id);
   bool alive(int64_t id) const { return values_.contains(id); }
   const std::unordered_map<int64_t, at::Tensor>& values() const { return values_; }
   at::ScalarType recorded_dtype(int64_t id) const { return dtypes_.at(id); }

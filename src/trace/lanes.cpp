@@ -48,8 +48,10 @@ class InStep {
  private:
   void start_worlds(int op) {
     if (!source_) return;
-    for (Deviation& deviation : source_(op))
-      worlds_.push_back(std::make_unique<World>(started_++, std::move(deviation), program_, flow_, *lanes_.front()));
+    for (Deviation& deviation : source_(op)) {
+      Lane& lane = *lanes_.at(deviation.lane);
+      worlds_.push_back(std::make_unique<World>(started_++, std::move(deviation), program_, flow_, lane));
+    }
   }
 
   void cross(int position) {
@@ -69,8 +71,8 @@ class InStep {
     const Replacements replacements = visit_(crossing);
     for (size_t l = 0; l < lanes_.size() && l < replacements.size(); ++l) {
       if (!replacements[l]) continue;
-      if (l == 0)
-        for (const auto& world : worlds_) world->exchange(next_boundary_);
+      for (const auto& world : worlds_)
+        if (world->beside(*lanes_[l])) world->exchange(next_boundary_);
       if (!replacements[l]->is_same(crossing.computed[l])) lanes_[l]->exchange(next_boundary_, *replacements[l]);
     }
   }

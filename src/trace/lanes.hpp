@@ -1,5 +1,5 @@
 // Several replays of one program in step: the same boundary is reached by all of them before any goes on, so that what
-// they computed can be compared there and never has to be stored. Deviating worlds run beside the first lane.
+// they computed can be compared there and never has to be stored. Deviating worlds run beside a lane.
 #pragma once
 #include <map>
 #include <vector>
@@ -21,7 +21,7 @@ struct Crossing {
   std::vector<DeviatingValue> deviating;
 };
 
-/// One a lane: the value to go on from; nullopt leaves the computed one. Deviations go on from the first lane's.
+/// One a lane: the value to go on from; nullopt leaves the computed one. Deviations go on from their lane's.
 using Replacements = std::vector<std::optional<at::Tensor>>;
 using CrossingVisitor = std::function<Replacements(const Crossing&)>;
 
@@ -29,7 +29,7 @@ using CrossingVisitor = std::function<Replacements(const Crossing&)>;
 using DeviationSource = std::function<std::vector<Deviation>(int op)>;
 
 /// Runs the lanes op by op. All options must agree on [begin, end). Memory: the live values of each lane, and of each
-/// deviation what differs from the first lane until everything that differs has been replaced or dropped.
+/// deviation what differs from its lane until everything that differs has been replaced or dropped.
 /// Throws Error as `replay`.
 std::vector<ReplayReport> replay_in_step(const Dump& dump, const Program& program,
                                          const std::vector<ReplayOptions>& lanes, const CrossingVisitor& visit,

@@ -84,6 +84,10 @@ struct Program {
   /// dataflow.
   std::vector<std::vector<size_t>> marked_ancestors(const std::vector<bool>& marked) const;
 
+  /// For each boundary the indices into `ops` of those ops that it is computed by since the marked boundaries before it
+  /// (or since the leaves), ascending.
+  std::vector<std::vector<size_t>> ops_since(const std::vector<bool>& marked) const;
+
   /// For each boundary: is it marked, or is some marked boundary computed from it (FORMAT: "covered")?
   std::vector<bool> covered_by(const std::vector<bool>& marked) const;
 };

@@ -35,7 +35,9 @@ std::optional<Results> product(Call call, const Kernel& kernel, std::string_view
 }
 
 std::optional<Results> mm(Call call, const Kernel& kernel) { return product(std::move(call), kernel, "self", "mat2"); }
-std::optional<Results> addmm(Call call, const Kernel& kernel) { return product(std::move(call), kernel, "mat1", "mat2"); }
+std::optional<Results> addmm(Call call, const Kernel& kernel) {
+  return product(std::move(call), kernel, "mat1", "mat2");
+}
 std::optional<Results> baddbmm(Call call, const Kernel& kernel) {
   return product(std::move(call), kernel, "batch1", "batch2");
 }
@@ -87,13 +89,13 @@ std::optional<Results> attention(Call call, const Kernel&) {
   const c10::IValue *given = call.find("scale"), *causal = call.find("is_causal");
   const double scale = given != nullptr ? given->toScalar().toDouble() : 1 / std::sqrt(static_cast<double>(q.size(-1)));
   at::Tensor scores = at::matmul(q, k.transpose(-2, -1)) * scale;
-  if (causal != nullptr && causal->toBool())
-    mask = at::ones({q.size(2), k.size(2)}, at::kBool).tril();
+  if (causal != nullptr && causal->toBool()) mask = at::ones({q.size(2), k.size(2)}, at::kBool).tril();
   if (mask.defined())
     scores = mask.scalar_type() == at::kBool
                  ? scores.masked_fill(mask.logical_not(), -std::numeric_limits<double>::infinity())
                  : scores + mask.to(scores.scalar_type());
-  return Results{at::matmul(at::softmax(scores, -1), v)};
+  // Fused kernels put the heads beside the width: (batch, length, heads, width) in memory.
+  return Results{at::matmul(at::softmax(scores, -1), v).transpose(1, 2).contiguous().transpose(1, 2)};
 }
 
 struct Reordering {

@@ -12,6 +12,11 @@ at::Tensor OpCall::tensor(std::string_view name) const {
   return index && arguments[*index].isTensor() ? arguments[*index].toTensor() : at::Tensor();
 }
 
+c10::IValue OpCall::value(std::string_view name) const {
+  const auto index = argument_index(schema, name);
+  return index ? arguments[*index] : c10::IValue();
+}
+
 void OpCall::set(std::string_view name, c10::IValue value) {
   const auto index = argument_index(schema, name);
   if (!index) throw Error(fmt::format("the operator has no argument '{}'", name));

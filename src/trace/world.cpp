@@ -16,18 +16,19 @@ World::World(size_t number, Deviation deviation, const Program& program, const F
             const auto found = differing_.find(id);
             return found == differing_.end() ? lane_.get(id) : found->second;
           },
-          [this](int64_t id) { return lane_.recorded_dtype(id); }, lane.options().arithmetic) {}
+          [this](int64_t id) { return lane_.recorded_dtype(id); }, lane.options().arithmetic,
+          [this](int64_t id) { return lane_.leaf(id); }) {}
 
 void World::step(int index) {
   const OpFlow& op = flow_.ops[index];
-  const bool touched = std::any_of(op.reads.begin(), op.reads.end(), [&](int64_t id) { return differing_.contains(id); });
+  const bool touched =
+      std::any_of(op.reads.begin(), op.reads.end(), [&](int64_t id) { return differing_.contains(id); });
   if (dead_ || (!touched && !deviation_.rewrites.contains(index))) return;
   if (op.fresh.empty() && op.writes.empty()) return;
   // Stored results stand for an opaque op in every world.
   if (!program_.ops[index].opaque.empty()) return;
   try {
-    for (const int64_t id : op.writes)
-      if (!differing_.contains(id)) take_over(id);
+    for (const int64_t id : op.writes) take_over(id);
     compute(program_.ops[index], index);
   } catch (const std::exception&) {  // LibTorch's complaints and ours: this fault cannot be put in here
     dead_ = true;
@@ -41,19 +42,28 @@ void World::compute(const Op& op, int index) {
                                       rewrite == deviation_.rewrites.end() ? nullptr : &rewrite->second);
   for (size_t j = 0; j < op.outputs.size(); ++j) {
     if (!op.outputs[j] || !done.results[j]) continue;
-    if (!op.outputs[j]->nested && done.results[j]->sizes().vec() != op.outputs[j]->shape)
-      throw Error("another shape than recorded");
     differing_[op.outputs[j]->id] = *done.results[j];
   }
 }
 
 void World::take_over(int64_t id) {
-  const at::Tensor written = lane_.get(id);
-  const at::Tensor whole = at::empty({0}, written.options()).set_(written.storage(), 0,
-      {static_cast<int64_t>(written.storage().nbytes() / written.element_size())}, {1}).clone();
+  const auto own = differing_.find(id);
+  const at::Tensor written = own == differing_.end() ? lane_.get(id) : own->second;
+  const auto shares = [&](const at::Tensor& tensor) {
+    return tensor.is_alias_of(written) && tensor.scalar_type() == written.scalar_type();
+  };
+  // A view made in this world may still lie in the lane's memory.
+  if (std::none_of(lane_.values().begin(), lane_.values().end(), [&](const auto& v) { return shares(v.second); }))
+    return;
+  const auto elements = static_cast<int64_t>(written.storage().nbytes() / written.element_size());
+  const at::Tensor whole = at::empty({0}, written.options()).set_(written.storage(), 0, {elements}, {1}).clone();
+  const auto moved = [&](const at::Tensor& tensor) {
+    return whole.as_strided(tensor.sizes(), tensor.strides(), tensor.storage_offset());
+  };
+  for (auto& [other, tensor] : differing_)
+    if (shares(tensor)) tensor = moved(tensor);
   for (const auto& [other, tensor] : lane_.values())
-    if (!differing_.contains(other) && tensor.is_alias_of(written) && tensor.scalar_type() == written.scalar_type())
-      differing_[other] = whole.as_strided(tensor.sizes(), tensor.strides(), tensor.storage_offset());
+    if (!differing_.contains(other) && shares(tensor)) differing_[other] = moved(tensor);
 }
 
 void World::release() {
@@ -62,7 +72,8 @@ void World::release() {
 
 at::Tensor World::at_boundary(size_t boundary) const {
   const auto found = differing_.find(program_.boundaries[boundary].value.id);
-  return found == differing_.end() ? at::Tensor() : found->second.resolve_conj().resolve_neg();
+  if (found == differing_.end() || found->second.sizes().vec() != program_.boundaries[boundary].value.shape) return {};
+  return found->second.resolve_conj().resolve_neg();
 }
 
 void World::exchange(size_t boundary) {

@@ -12,6 +12,7 @@ class World {
   World& operator=(const World&) = delete;
 
   size_t number() const { return number_; }
+  bool beside(const Lane& lane) const { return &lane_ == &lane; }
   /// Computes op `op` again if it is rewritten or reads what differs. To be called before the lane's own step, whose
   /// in-place writes would change the arguments.
   void step(int op);

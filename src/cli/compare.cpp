@@ -1,0 +1,180 @@
+// parity-check compare: two recordings, the reference's program replayed on the candidate's values.
+#include <ATen/Parallel.h>
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <algorithm>
+#include <filesystem>
+
+#include "cli/command.hpp"
+#include "compare/blame.hpp"
+#include "compare/port_job.hpp"
+#include "compare/sides.hpp"
+#include "core/error.hpp"
+#include "core/machine.hpp"
+#include "core/progress.hpp"
+#include "report/sink.hpp"
+
+namespace parity::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct CompareOptions {
+  Common common;
+  std::string reference, candidate, map, layer = "all", out, thresholds;
+  std::vector<std::string> accepted;
+  bool diagnose = true;
+};
+
+Thresholds limits_of(const CompareOptions& options) {
+  Thresholds limits = options.thresholds.empty() ? Thresholds{} : read_thresholds(options.thresholds);
+  limits.accepted.insert(limits.accepted.end(), options.accepted.begin(), options.accepted.end());
+  return limits;
+}
+
+void set_threads(const Dump& dump, const Common& common) {
+  const int recorded = dump.provenance().value("threads", 0);
+  if (const int threads = common.threads > 0 ? common.threads : recorded; threads > 0) at::set_num_threads(threads);
+}
+
+std::function<void(double)> bar(Progress& progress, const char* text) {
+  return [&progress, text, shown = 0](double done) mutable {
+    for (; shown < static_cast<int>(100 * done); ++shown) progress.step(text);
+  };
+}
+
+Report head(const Sides& sides, const std::string& command_line) {
+  Report report;
+  report.command = command_line;
+  report.date = now_text();
+  report.machine = this_machine_json();
+  report.reference = describe_side(*sides.reference);
+  report.candidate = describe_side(*sides.candidate);
+  report.warnings = sides.warnings;
+  return report;
+}
+
+// What `compare`, `paths` and `blame` have in common: everything but what is shown.
+Report compared(const CompareOptions& options, const Sides& sides, bool paths, const std::string& command_line) {
+  const auto start = std::chrono::steady_clock::now();
+  PortJobOptions job;
+  job.layer = options.layer;
+  job.limits = limits_of(options);
+  job.diagnose = options.diagnose;
+  job.paths = paths;
+  Progress progress(100, options.common.quiet);
+  job.progress = bar(progress, "comparing");
+  PortJobResult result = run_port_job(*sides.reference, sides.program, sides.tensors, sides.pairing, job);
+  Report report = head(sides, command_line);
+  report.ops = std::move(result.rows);
+  report.dtype_paths = std::move(result.dtype_paths);
+  for (OpResult& row : report.ops)
+    row.rerun = fmt::format("parity-check compare '{}' '{}' --layer '{}'", options.reference, options.candidate, row.path);
+  report.coverage[""] = std::move(result.coverage);
+  report.warnings.insert(report.warnings.end(), result.warnings.begin(), result.warnings.end());
+  if (report.ops.empty()) throw Error(fmt::format("--layer '{}' matches no compared op", options.layer));
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return report;
+}
+
+void write_reports(const Report& report, const CompareOptions& options) {
+  if (!options.common.json.empty()) write_json(report, options.common.json);
+  if (options.out.empty()) return;
+  fs::create_directories(options.out);
+  write_json(report, fs::path(options.out) / "report.json");
+  write_junit(report, fs::path(options.out) / "junit.xml");
+  write_markdown(report, options.out);
+  write_file(fs::path(options.out) / "thresholds.json", to_json(limits_of(options)).dump(1) + "\n");
+}
+
+int run_compare(const CompareOptions& options, const std::string& command_line) {
+  const Sides sides = open_sides(options.reference, options.candidate, options.map);
+  set_threads(*sides.reference, options.common);
+  const Report report = compared(options, sides, false, command_line);
+  write_reports(report, options);
+  if (!options.common.quiet) fmt::print("{}\n", console_summary(report, want_colour()));
+  return exit_status(report);
+}
+
+int run_paths(CompareOptions options, const std::string& command_line) {
+  if (options.candidate.empty()) options.candidate = options.reference;  // which path the reference itself took
+  const Sides sides = open_sides(options.reference, options.candidate, options.map);
+  set_threads(*sides.reference, options.common);
+  const Report report = compared(options, sides, true, command_line);
+  write_reports(report, options);
+  if (!options.common.quiet)
+    for (const DtypePath& path : report.dtype_paths) fmt::print("{}\n", path.sentence);
+  return exit_status(report);
+}
+
+int run_blame(const CompareOptions& options, const std::string& command_line) {
+  const Sides sides = open_sides(options.reference, options.candidate, options.map);
+  set_threads(*sides.reference, options.common);
+  Report report = compared(options, sides, false, command_line);
+  Progress progress(100, options.common.quiet);
+  const Blame found = blame(*sides.reference, sides.program, sides.tensors, sides.pairing, bar(progress, "carrying errors"));
+  std::vector<std::pair<double, const OpResult*>> order;
+  for (OpResult& row : report.ops)
+    if (const auto share = found.share.find(static_cast<size_t>(row.index)); share != found.share.end()) {
+      row.blame = share->second;
+      order.emplace_back(share->second, &row);
+    }
+  write_reports(report, options);
+  if (options.common.quiet) return exit_status(report);
+  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  fmt::print("final relative L2 error {:.3g}; the local errors together explain {:.1f} % of it\n", found.final_error,
+             100 * found.explained);
+  for (const auto& [share, row] : order)
+    fmt::print("{:7.2f} %  {}{}  {}\n", 100 * share, row->path.empty() ? "(result)" : row->path,
+               row->call > 0 ? fmt::format(" call {}", row->call) : "", verdict_name(row->verdict));
+  return exit_status(report);
+}
+
+using Runner = int (*)(const CompareOptions&, const std::string&);
+
+CLI::App* add_two_sided(CLI::App& app, Action& action, const std::string& command_line, const char* name,
+                        const char* text, Runner runner, bool candidate_required) {
+  auto options = std::make_shared<CompareOptions>();
+  CLI::App* command = app.add_subcommand(name, text);
+  command->add_option("REF", options->reference, "PyTorch recording")->required()->check(CLI::ExistingFile);
+  CLI::Option* candidate = command->add_option("CAND", options->candidate, "The port's recording")->check(CLI::ExistingPath);
+  if (candidate_required) candidate->required();
+  command->add_option("--map", options->map, "Names: REFERENCE = CANDIDATE [perm(…)] [split(axis,i,n)] a line")
+      ->check(CLI::ExistingFile)
+      ->type_name("FILE");
+  command->add_option("--layer", options->layer,
+                      "Ops to report: 'all', or globs on reference or candidate paths, comma-separated")
+      ->type_name("GLOB");
+  command->add_option("--out", options->out, "Folder for report.md, report.json, junit.xml, thresholds.json")
+      ->type_name("DIR");
+  command->add_option("--thresholds", options->thresholds, "Limits other than the defaults, with reasons (JSON)")
+      ->check(CLI::ExistingFile)
+      ->type_name("FILE");
+  command->add_option("--accept-path", options->accepted,
+                      "Roundings declared as meant: globs of paths whose gate dtype_path may fail")
+      ->delimiter(',')
+      ->type_name("GLOB");
+  command->add_flag("!--no-diagnosis", options->diagnose, "Do not test named faults and cast placements (faster)");
+  add_common(*command, options->common);
+  command->callback([options, runner, &action, command_line] {
+    action = [options, runner, command_line] { return runner(*options, command_line); };
+  });
+  return command;
+}
+
+}  // namespace
+
+void add_compare(CLI::App& app, Action& action, const std::string& command_line) {
+  add_two_sided(app, action, command_line, "compare",
+                "Judge a port's recording against the PyTorch recording, op by op, on the port's own inputs",
+                run_compare, true);
+  add_two_sided(app, action, command_line, "paths",
+                "Which cast placement each op took: reference, or reference and port",
+                [](const CompareOptions& o, const std::string& c) { return run_paths(o, c); }, false);
+  add_two_sided(app, action, command_line, "blame",
+                "Which op injected how much of the port's final error, by substitution", run_blame, true);
+}
+
+}  // namespace parity::cli

@@ -1,0 +1,16 @@
+#include "compare/candidate.hpp"
+
+namespace parity {
+
+std::vector<CandidateTensor> tensors_of(const Dump& dump, const Program& program) {
+  std::vector<CandidateTensor> tensors;
+  for (const Boundary& b : program.boundaries) {
+    if (!b.comparable || b.value.key.empty()) continue;
+    const bool of_op = b.kind != "point" && b.path.find('/') != std::string::npos;
+    tensors.push_back(
+        {b.path, b.call, b.value.dtype, b.value.shape, [&dump, key = b.value.key] { return dump.value(key); }, of_op});
+  }
+  return tensors;
+}
+
+}  // namespace parity

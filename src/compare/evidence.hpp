@@ -1,0 +1,50 @@
+// What is measured about a port's tensor, computed from the port's own inputs by the reference's program in several
+// arithmetics. No limit and no judgement here.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "compare/segment.hpp"
+#include "compare/stats.hpp"
+
+namespace parity {
+
+/// d projected on g: how much of a hypothetical change is in a difference.
+struct Projection {
+  double amplitude = 0;  // <d, g> / <g, g>: 1 when d is g plus noise
+  double z = 0;          // <d, g> / sqrt(sum (d g)^2): standard normal when the signs of d are random (sign-flip null)
+  double explained = 0;  // 1 - ||d - g||^2 / ||d||^2
+  double correlation = 0;  // <d, g> / (||d|| ||g||)
+  double size = 0;         // ||g|| / ||reference||
+};
+
+/// Non-finite elements of either are left out; all zero when nothing is left or g is zero.
+Projection project(const at::Tensor& difference, const at::Tensor& direction, double reference_norm);
+
+/// The values at one boundary, in the reference's layout, all computed from the candidate's values before it.
+struct LocalValues {
+  at::Tensor candidate;  // as recorded
+  at::Tensor oracle;     // fp64
+  at::Tensor recorded;   // the reference's dtypes and kernels
+  at::Tensor exact;      // the reference's dtypes, every op exactly rounded
+  at::Tensor reordered;  // the reference's dtypes, sums in another order
+};
+
+struct Evidence {
+  at::ScalarType reference_dtype = at::kFloat, candidate_dtype = at::kFloat;  // candidate: what its values need
+  Stats forced;                                                               // candidate against `recorded`
+  OracleStats oracle;          // R and rho: errors of candidate and `recorded` against the oracle
+  double null_error = 0;       // largest relative L2 error of recorded, exact and reordered against the oracle
+  double null_unequal = 0;     // largest share of elements of exact and reordered that differ bitwise from recorded
+  Projection gain, null_gain;  // (candidate - recorded) on recorded; the larger of the same for exact and reordered
+  double towards_zero = 0;     // of the elements that differ from recorded: share whose magnitude is smaller
+};
+
+/// `segment` is not looked into; shapes must agree. Throws Error for shapes that do not.
+Evidence measure_local(const LocalValues& values);
+
+/// The dtype that a tensor's values need: bf16 values kept in an fp32 or fp64 container count as bf16 when `narrow` is
+/// bf16 (a port that could not write bf16 and converted), else the container's dtype.
+at::ScalarType effective_dtype(const at::Tensor& values, at::ScalarType narrow);
+
+}  // namespace parity

@@ -1,0 +1,168 @@
+// Attention: scale, masks, windows, sinks, heads; fused kernels and softmax between products.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "compare/faults/catalogue.hpp"
+
+namespace parity {
+namespace {
+
+double scale_of(const OpCall& call) {
+  const c10::IValue given = call.value("scale");
+  return given.isNone() ? 1 / std::sqrt(static_cast<double>(call.tensor("query").size(-1)))
+                        : given.toScalar().toDouble();
+}
+
+void fused_scale(const ProgramIndex& program, int index, Hypotheses& to) {
+  add_fault(
+      to, program, index, "attention scale", "scale differs slightly",
+      [](OpCall& call) {
+        call.set("scale", scale_of(call) * 1.01);
+        return call.run_again();
+      },
+      false);
+  struct Scale {
+    const char* what;
+    double (*of)(double width);
+  };
+  for (const Scale& s :
+       {Scale{"no scale", [](double) { return 1.; }}, Scale{"1 / width", [](double d) { return 1 / d; }},
+        Scale{"1 / sqrt(2 width)", [](double d) { return 1 / std::sqrt(2 * d); }},
+        Scale{"1 / sqrt(width)", [](double d) { return 1 / std::sqrt(d); }},
+        Scale{"sqrt(2 / width)", [](double d) { return std::sqrt(2 / d); }},
+        Scale{"scaled twice", [](double d) { return 1 / d / std::sqrt(d) * std::sqrt(d); }}})
+    add_fault(to, program, index, "attention scale", s.what, [of = s.of](OpCall& call) {
+      call.set("scale", of(static_cast<double>(call.tensor("query").size(-1))));
+      return call.run_again();
+    });
+}
+
+const char* mask_name(const OpCall& call) {
+  return call.tensor("attn_mask").defined() || call.schema.name().find("flash") != std::string::npos ? "attn_mask"
+                                                                                                     : "attn_bias";
+}
+
+Rewrite with_causal_diagonal(int64_t diagonal) {
+  return [diagonal](OpCall& call) {
+    const int64_t rows = call.tensor("query").size(-2), columns = call.tensor("key").size(-2);
+    const at::Tensor seen = at::ones({rows, columns}, at::kBool).tril(diagonal);
+    const at::Tensor mask = at::zeros({rows, columns}, call.tensor("query").options())
+                                .masked_fill(seen.logical_not(), -std::numeric_limits<double>::infinity());
+    call.set("is_causal", false);
+    call.set(mask_name(call), mask);
+    return call.run_again();
+  };
+}
+
+void fused_masks(const ProgramIndex& program, int index, Hypotheses& to) {
+  add_fault(to, program, index, "causal mask missing", "every key is seen", [](OpCall& call) {
+    if (!call.value("is_causal").toBool() && !call.tensor(mask_name(call)).defined())
+      throw std::runtime_error("no mask");
+    call.set("is_causal", false);
+    call.set(mask_name(call), c10::IValue());
+    return call.run_again();
+  });
+  for (const int64_t diagonal : {-1, 1})
+    add_fault(to, program, index, "mask off by one", fmt::format("diagonal {:+d}", diagonal), [diagonal](OpCall& call) {
+      if (!call.value("is_causal").toBool()) throw std::runtime_error("not causal");
+      return with_causal_diagonal(diagonal)(call);
+    });
+  for (const int64_t by : {-1, 1})
+    add_fault(to, program, index, "mask off by one", fmt::format("mask shifted by {:+d}", by), [by](OpCall& call) {
+      const at::Tensor mask = call.tensor(mask_name(call));
+      if (!mask.defined()) throw std::runtime_error("no mask");
+      call.set(mask_name(call), mask.roll({by}, {-1}));
+      return call.run_again();
+    });
+  add_fault(to, program, index, "causal mask", "causal where it is not", [](OpCall& call) {
+    if (call.value("is_causal").toBool()) throw std::runtime_error("causal already");
+    return with_causal_diagonal(0)(call);
+  });
+}
+
+// Heads handed out in another order.
+void fused_heads(const ProgramIndex& program, int index, Hypotheses& to) {
+  for (const int64_t groups : {2, 3, 4, 8})
+    add_fault(to, program, index, "permuted heads",
+              fmt::format("key and value heads tiled, not repeated, over {} groups", groups), [groups](OpCall& call) {
+                for (const char* name : {"key", "value"}) {
+                  const at::Tensor t = call.tensor(name);
+                  if (t.size(1) % groups != 0 || t.size(1) == groups) throw std::runtime_error("no such groups");
+                  call.set(name, t.unflatten(1, {t.size(1) / groups, groups}).transpose(1, 2).flatten(1, 2));
+                }
+                return call.run_again();
+              });
+  add_fault(to, program, index, "weights swapped", "query and key exchanged", [](OpCall& call) {
+    const at::Tensor query = call.tensor("query");
+    call.set("query", call.tensor("key"));
+    call.set("key", query);
+    return call.run_again();
+  });
+  add_fault(to, program, index, "weights swapped", "key and value exchanged", [](OpCall& call) {
+    const at::Tensor key = call.tensor("key");
+    call.set("key", call.tensor("value"));
+    call.set("value", key);
+    return call.run_again();
+  });
+}
+
+// softmax(scores): scale on the scores, masks that were added to them, a sink column.
+void separate(const ProgramIndex& program, int index, Hypotheses& to) {
+  if (program.ahead(index, "bmm", 6) < 0 && program.ahead(index, "slice", 2) < 0) return;
+  add_fault(
+      to, program, index, "attention scale", "scale differs slightly",
+      [](OpCall& call) {
+        const at::Tensor self = call.tensor("self");
+        call.set("self", self * 1.01);
+        return call.run_again();
+      },
+      false);
+  if (const int slice = program.ahead(index, "slice", 1); slice >= 0)
+    add_fault(to, program, index, "sink missing", "softmax without the last column", [](OpCall& call) {
+      const at::Tensor self = call.tensor("self");
+      call.set("self", self.narrow(-1, 0, self.size(-1) - 1));
+      const at::Tensor weights = *call.run_again()[0];
+      return Results{at::constant_pad_nd(weights, {0, 1}, 0)};
+    });
+  for (const int64_t diagonal : {-1, 1})
+    add_fault(to, program, index, "mask off by one", fmt::format("diagonal {:+d}", diagonal), [diagonal](OpCall& call) {
+      const at::Tensor self = call.tensor("self");
+      const at::Tensor seen = at::ones({self.size(-2), self.size(-1)}, at::kBool).tril(diagonal);
+      if (diagonal > 0) throw std::runtime_error("what the mask hid is lost here");
+      call.set("self", self.masked_fill(seen.logical_not(), -std::numeric_limits<double>::infinity()));
+      return call.run_again();
+    });
+}
+
+// scores + mask, where the mask comes from a leaf or a constant with -inf or the dtype's lowest number.
+void added_mask(const ProgramIndex& program, int index, Hypotheses& to) {
+  if (program.ahead(index, "_softmax", 4) < 0 || program.argument(index, 1) < 0) return;
+  add_fault(to, program, index, "causal mask missing", "mask not added",
+            [](OpCall& call) { return Results{call.tensor("self").clone()}; });
+  for (const int64_t by : {-1, 1})
+    add_fault(to, program, index, "mask off by one", fmt::format("mask shifted by {:+d}", by), [by](OpCall& call) {
+      const at::Tensor mask = call.tensor("other");
+      if (mask.dim() < 2) throw std::runtime_error("no mask");
+      call.set("other", mask.roll({by}, {-1}));
+      return call.run_again();
+    });
+}
+
+}  // namespace
+
+void attention_faults(const ProgramIndex& program, int index, Hypotheses& to) {
+  const Op& op = program.op(index);
+  if (op.kind.find("scaled_dot_product") != std::string::npos) {
+    fused_scale(program, index, to);
+    fused_masks(program, index, to);
+    fused_heads(program, index, to);
+  }
+  if (op.kind == "_softmax") separate(program, index, to);
+  if (op.name == "aten::add.Tensor") added_mask(program, index, to);
+  if (op.kind == "mul" && program.number(index, 1) && program.ahead(index, "_softmax", 4) >= 0)
+    add_fault(to, program, index, "attention scale", "scores not scaled",
+              [](OpCall& call) { return Results{call.tensor("self").clone()}; });
+}
+
+}  // namespace parity

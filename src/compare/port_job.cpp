@@ -1,0 +1,249 @@
+#include "compare/port_job.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "compare/cast_path.hpp"
+#include "compare/faults/catalogue.hpp"
+#include "compare/main_job.hpp"
+#include "compare/pairing.hpp"
+#include "core/error.hpp"
+#include "trace/lanes.hpp"
+
+namespace parity {
+namespace {
+
+enum LaneIndex : size_t { kOracle, kRecorded, kExact, kReordered, kPerturbed, kOwn, kLanes };
+
+constexpr size_t kExplanations = 8;        // kept a row
+constexpr double kPerturbation = 0x1p-16;  // relative; far above fp64's roundings, far below the ops' curvature
+
+std::vector<ReplayOptions> lane_options() {
+  std::vector<ReplayOptions> lanes(kLanes);
+  lanes[kOracle].precision = lanes[kPerturbed].precision = Precision::fp64;
+  lanes[kExact].arithmetic = Arithmetic::exact;
+  lanes[kReordered].arithmetic = Arithmetic::reordered;
+  return lanes;
+}
+
+class PortJob {
+ public:
+  PortJob(const Dump& dump, const Program& program, const std::vector<CandidateTensor>& candidate,
+          const PortPairing& pairing, const PortJobOptions& options)
+      : dump_(dump),
+        program_(program),
+        candidate_(candidate),
+        pairing_(pairing),
+        options_(options),
+        segments_(segments_of(program, pairing.marked)),
+        ancestors_(program.marked_ancestors(pairing.marked)),
+        dtype_(recorded_dtype(program)),
+        by_boundary_(program.boundaries.size(), nullptr) {
+    for (const PortPair& pair : pairing.pairs) by_boundary_[pair.boundary] = &pair;
+  }
+
+  PortJobResult run() {
+    const auto visit = [this](const Crossing& crossing) { return cross(crossing); };
+    DeviationSource source;
+    if (options_.diagnose) {
+      catalogue_ = std::make_unique<Catalogue>(program_, kOracle, kExact);
+      source = [this](int op) { return start(op); };
+    }
+    const auto reports = replay_in_step(dump_, program_, lane_options(), visit, source);
+    for (const std::string& op : reports[kOracle].lowered) result_.warnings.push_back("not fp64 in the oracle: " + op);
+    report_coverage(reports[kRecorded].opaque);
+    std::stable_sort(result_.rows.begin(), result_.rows.end(),
+                     [](const OpResult& a, const OpResult& b) { return a.index < b.index; });
+    return std::move(result_);
+  }
+
+ private:
+  std::vector<Deviation> start(int op) {
+    options_.progress(static_cast<double>(op) / static_cast<double>(std::max<size_t>(1, program_.ops.size())));
+    std::vector<Deviation> deviations;
+    for (Hypothesis& hypothesis : catalogue_->at(op)) {
+      deviations.push_back(std::move(hypothesis.deviation));
+      hypotheses_.push_back(std::move(hypothesis));
+    }
+    return deviations;
+  }
+
+  Replacements cross(const Crossing& crossing) {
+    const PortPair* pair = by_boundary_[crossing.boundary];
+    if (pair == nullptr) return {};
+    OpResult row = describe(*pair);
+    const at::Tensor value = aligned(*pair, row);
+    if (value.defined()) compare(row, value, crossing);
+    if (wanted(row)) result_.rows.push_back(std::move(row));
+    if (!value.defined()) return {};
+    Replacements replacements(kLanes, value);
+    replacements[kPerturbed] = perturbed(value);
+    replacements[kOwn] = std::nullopt;
+    return replacements;
+  }
+
+  // The candidate's tensor in the reference's layout; undefined, and the row judged, when the shapes do not fit.
+  at::Tensor aligned(const PortPair& pair, OpResult& row) const {
+    const CandidateTensor& tensor = candidate_[pair.candidate];
+    try {
+      const at::Tensor value = pair.layout.to_reference(tensor.load());
+      if (value.sizes().vec() == row.shape) return value;
+      row.diagnosis = fmt::format("shape differs: reference {}, candidate {}", c10::str(at::IntArrayRef(row.shape)),
+                                  c10::str(value.sizes()));
+    } catch (const Error& error) {
+      row.diagnosis = error.what();
+    }
+    row.verdict = Verdict::shape;
+    row.gate = Gate::structure;
+    return {};
+  }
+
+  OpResult describe(const PortPair& pair) const {
+    const Boundary& boundary = program_.boundaries[pair.boundary];
+    OpResult row;
+    row.index = static_cast<int64_t>(pair.boundary);
+    row.path = boundary.path;
+    row.candidate_path = candidate_[pair.candidate].path;
+    row.call = boundary.call;
+    row.kind = segments_[pair.boundary].kind.empty() ? boundary.kind : segments_[pair.boundary].kind;
+    row.dtype = dtype_;
+    row.tensor_dtype = short_dtype_name(boundary.value.dtype);
+    row.shape = boundary.value.shape;
+    return row;
+  }
+
+  void compare(OpResult& row, const at::Tensor& value, const Crossing& crossing) {
+    const auto& lanes = crossing.computed;
+    const Evidence evidence =
+        measure_local({value, lanes[kOracle], lanes[kRecorded], lanes[kExact], lanes[kReordered]});
+    row.forced = evidence.forced;
+    row.oracle = evidence.oracle;
+    row.free = measure(lanes[kOwn], value);
+    free_error_[row.index] = row.free->rel_l2.value_or(0);
+    add_amplification(row, lanes);
+    const std::vector<Finding> found = findings(crossing, value);
+    judge_port(row, evidence, segments_[row.index], found, options_.limits);
+    row.explanations = explanations(found);
+    if (options_.paths || (row.gate == Gate::dtype_path && row.verdict == Verdict::fail)) add_path(row, value, crossing);
+  }
+
+  // The cast placements that reach this boundary, beside the recorded one.
+  void add_path(const OpResult& row, const at::Tensor& value, const Crossing& crossing) {
+    const Segment& segment = segments_[row.index];
+    const at::ScalarType dtype = program_.boundaries[row.index].value.dtype;
+    if (!segment.arithmetic || !(at::isFloatingType(dtype) || at::isComplexType(dtype)) || !wanted(row)) return;
+    DtypePath path{row.path, "port", "", {placement("as recorded", crossing.computed[kRecorded], value, dtype)}};
+    for (const DeviatingValue& d : crossing.deviating) {
+      const Hypothesis& h = hypotheses_[d.deviation];
+      if (h.gate == Gate::dtype_path)
+        path.candidates.push_back(placement(fmt::format("{}: {}", h.fault, h.detail), d.value, value, dtype));
+    }
+    conclude(path, cast_path_of(program_, segment));
+    if (path.candidates.size() > kExplanations) path.candidates.resize(kExplanations);
+    result_.dtype_paths.push_back(std::move(path));
+  }
+
+  std::vector<Explanation> explanations(const std::vector<Finding>& found) const {
+    std::vector<Explanation> list;
+    for (const Finding& f : found)
+      list.push_back({f.fault, f.detail, f.gate, f.fit.amplitude, f.fit.z, f.explained(),
+                      detectable_amplitude(f, options_.limits)});
+    std::stable_sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.explained > b.explained; });
+    if (list.size() > kExplanations) list.resize(kExplanations);
+    return list;
+  }
+
+  void add_amplification(OpResult& row, const std::vector<at::Tensor>& lanes) {
+    const auto change = measure(lanes[kOracle], lanes[kPerturbed]).rel_l2;
+    if (!change) return;
+    row.amplification = *change / kPerturbation;
+    double carried = 0;
+    for (const size_t a : ancestors_[row.index])
+      if (const auto found = free_error_.find(static_cast<int64_t>(a)); found != free_error_.end())
+        carried = std::max(carried, found->second);
+    row.predicted_free = std::hypot(*row.amplification * carried, row.forced->rel_l2.value_or(0));
+  }
+
+  // How well each deviation that reaches this boundary explains what the candidate has.
+  std::vector<Finding> findings(const Crossing& crossing, const at::Tensor& value) {
+    std::vector<Finding> found;
+    const auto& lanes = crossing.computed;
+    const auto raised = [](const at::Tensor& t) { return t.to(redirect(t.scalar_type(), Precision::fp64)); };
+    const at::Tensor candidate = raised(value);
+    const double norm = at::nan_to_num(raised(lanes[kRecorded]).abs()).norm().item<double>();
+    for (const DeviatingValue& deviating : crossing.deviating) {
+      const Hypothesis& hypothesis = hypotheses_[deviating.deviation];
+      const bool cast = hypothesis.gate == Gate::dtype_path;
+      const at::Tensor base = raised(lanes[cast ? kExact : kOracle]),
+                       recorded = raised(lanes[cast ? kExact : kRecorded]);
+      const at::Tensor direction = raised(deviating.value) - base;
+      Finding f{hypothesis.fault, hypothesis.detail, hypothesis.gate, hypothesis.fixed_amplitude, {}, 0};
+      f.fit = project(candidate - recorded, direction, norm);
+      if (!(f.fit.size > 0)) continue;
+      for (const size_t other : {kExact, kReordered})
+        f.null_amplitude =
+            std::max(f.null_amplitude, std::abs(project(raised(lanes[other]) - recorded, direction, norm).amplitude));
+      found.push_back(std::move(f));
+    }
+    found.push_back({"gain", "all values scaled", Gate::logic, false,
+                     project(candidate - raised(lanes[kRecorded]), raised(lanes[kRecorded]), norm), 0});
+    return found;
+  }
+
+  static at::Tensor perturbed(const at::Tensor& value) {
+    if (!at::isFloatingType(value.scalar_type()) && !at::isComplexType(value.scalar_type())) return value;
+    const at::Tensor raised = value.to(redirect(value.scalar_type(), Precision::fp64));
+    return raised * (1 + kPerturbation * at::randn_like(raised));
+  }
+
+  bool wanted(const OpResult& row) const {
+    return matches_layer(row.path, options_.layer) || matches_layer(row.candidate_path, options_.layer);
+  }
+
+  void report_coverage(const std::vector<std::string>& opaque) {
+    Pairing marked;
+    marked.marked = pairing_.marked;
+    for (const size_t c : pairing_.unmatched) marked.unmatched.push_back(candidate_[c].path);
+    std::vector<size_t> uncovered;
+    result_.coverage = coverage_of(program_, marked, uncovered);
+    result_.coverage.opaque = opaque;
+    for (const size_t b : uncovered) {
+      const Boundary& boundary = program_.boundaries[b];
+      OpResult row;
+      row.index = static_cast<int64_t>(b);
+      row.path = boundary.path;
+      row.call = boundary.call;
+      row.kind = boundary.kind;
+      row.dtype = dtype_;
+      row.shape = boundary.value.shape;
+      row.gate = Gate::structure;
+      row.diagnosis = "the candidate has no counterpart, and none of its later tensors is computed from it";
+      if (wanted(row)) result_.rows.push_back(std::move(row));
+    }
+  }
+
+  const Dump& dump_;
+  const Program& program_;
+  const std::vector<CandidateTensor>& candidate_;
+  const PortPairing& pairing_;
+  const PortJobOptions& options_;
+  const std::vector<Segment> segments_;
+  const std::vector<std::vector<size_t>> ancestors_;
+  const std::string dtype_;
+  std::vector<const PortPair*> by_boundary_;
+  std::unique_ptr<Catalogue> catalogue_;
+  std::vector<Hypothesis> hypotheses_;  // by deviation number
+  std::map<int64_t, double> free_error_;
+  PortJobResult result_;
+};
+
+}  // namespace
+
+PortJobResult run_port_job(const Dump& dump, const Program& program, const std::vector<CandidateTensor>& candidate,
+                           const PortPairing& pairing, const PortJobOptions& options) {
+  return PortJob(dump, program, candidate, pairing, options).run();
+}
+
+}  // namespace parity

@@ -1,0 +1,36 @@
+// `compare`: any port's recording against the reference's, by replaying the reference's program on the port's values.
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "compare/candidate.hpp"
+#include "compare/port_judge.hpp"
+#include "compare/port_pairing.hpp"
+#include "compare/thresholds.hpp"
+
+namespace parity {
+
+struct PortJobOptions {
+  std::string layer = "all";  // globs: rows to report; everything is replayed
+  Thresholds limits;
+  bool diagnose = true;                                       // test the named faults and cast placements on every row
+  bool paths = false;         // report the best cast placements of every row (diagnose must be on)
+  std::function<void(double done)> progress = [](double) {};  // share of the program run
+};
+
+struct PortJobResult {
+  std::vector<OpResult> rows;  // by execution order of the reference
+  Coverage coverage;
+  std::vector<DtypePath> dtype_paths;
+  std::vector<std::string> warnings;
+};
+
+/// One linear pass: at each paired boundary the reference's program has run on the candidate's earlier values in fp64,
+/// in the recorded dtypes, with every op exact and with sums reordered; the candidate's value is measured against
+/// these, judged, and becomes what all of them go on from. Memory is bounded by live values. Throws Error for unusable
+/// recordings.
+PortJobResult run_port_job(const Dump& dump, const Program& program, const std::vector<CandidateTensor>& candidate,
+                           const PortPairing& pairing, const PortJobOptions& options);
+
+}  // namespace parity
