@@ -170,6 +170,8 @@ class PortJob {
   std::vector<Finding> findings(const Crossing& crossing, const at::Tensor& value) {
     std::vector<Finding> found;
     const auto& lanes = crossing.computed;
+    if (!at::isFloatingType(lanes[kRecorded].scalar_type()) && !at::isComplexType(lanes[kRecorded].scalar_type()))
+      return found;
     const auto raised = [](const at::Tensor& t) { return t.to(redirect(t.scalar_type(), Precision::fp64)); };
     const at::Tensor candidate = raised(value);
     const double norm = at::nan_to_num(raised(lanes[kRecorded]).abs()).norm().item<double>();
