@@ -1,8 +1,10 @@
 """transformers' FlaxGPT2LMHeadModel as a port of GPT2LMHeadModel: both recorded, paired by probes/maps/pairs/flax_gpt2.map, compared with numpy; then ten
 faults in the port, each with the module at whose output it first shows when the port runs free."""
 import json
+import os
 import pathlib
 import re
+import subprocess
 
 import h5py
 import numpy as np
@@ -22,7 +24,7 @@ from jax_recordings import Recording, same  # noqa: E402
 
 MAP = pathlib.Path(__file__).parents[2] / "probes/maps/pairs/flax_gpt2.map"
 CONFIG = dict(n_layer=2, n_embd=32, n_head=4, vocab_size=50, n_positions=16, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0)
-IDS = np.random.RandomState(0).randint(0, 50, (2, 10))
+IDS = np.random.RandomState(0).randint(0, 50, (1, 12))  # PyTorch has one row of positions for the whole batch, Flax one each
 AGREE = 2e-5  # relative L2; the two differ by 2e-7 where nothing is wrong, the least fault by 1e-4
 
 
@@ -55,7 +57,7 @@ def reference(tmp_path_factory):
         for p in model.parameters():
             p.add_(torch.randn_like(p) * 0.1)
     model.save_pretrained(folder / "model")
-    with torch.no_grad(), parity_probe.record(model, folder / "ref.h5", level="module"):
+    with torch.no_grad(), parity_probe.record(model, folder / "ref.h5"):
         model(torch.tensor(IDS), use_cache=False)
     with h5py.File(folder / "ref.h5", "r") as f:
         events = [json.loads(line) for line in f["trace/events"][()].tobytes().split(b"\n") if line]
@@ -71,12 +73,31 @@ def flax_model(folder, **changes):
 
 
 def relative(a, b):
+    assert a.shape == b.shape
     return np.linalg.norm((a.astype(np.float64) - b).ravel()) / np.linalg.norm(b.astype(np.float64).ravel())
 
 
 def first_difference(outputs, candidate):
     """The first reference module whose counterpart differs, None; a missing counterpart raises KeyError."""
     return next((path for path, x in outputs if not relative(candidate.output[to_candidate(path), 0], x) < AGREE), None)
+
+
+BINARY = os.environ.get("PARITY_CHECK_BINARY", "parity-check")
+
+
+def has_compare():
+    try:
+        return "--map" in subprocess.run([BINARY, "compare", "--help"], capture_output=True, text=True).stdout
+    except OSError:
+        return False
+
+
+def compare(folder, candidate, tmp_path):
+    """(exit status, path of the first divergence) of `parity-check compare`."""
+    command = [BINARY, "compare", folder / "ref.h5", candidate, "--map", MAP, "--json", tmp_path / "report.json", "--quiet"]
+    status = subprocess.run(command, capture_output=True, text=True).returncode
+    first = json.loads((tmp_path / "report.json").read_text())["first_divergence"]
+    return status, first and first["path"]
 
 
 @pytest.mark.parametrize("jit", [False, True])
@@ -93,6 +114,8 @@ def test_every_module_agrees(reference, tmp_path, jit):
     errors = {path: relative(r.output[to_candidate(path), 0], x) for path, x in outputs}
     assert len(errors) == 31 and max(errors.values()) < 1e-6, sorted(errors.items(), key=lambda e: -e[1])[:3]
     assert r.model == "FlaxGPT2LMHeadModel" and r.about["config"]["n_embd"] == 32 and r.about["libraries"]["transformers"] == transformers.__version__
+    if has_compare():
+        assert compare(folder, tmp_path / "cand.h5", tmp_path) == (0, None)
     names = {"weight": {"ln": "scale", "c_": "kernel", "wt": "embedding", "wp": "embedding"}}
     for name, x in weights.items():  # every parameter of one side is one of the other's
         if re.search(r"(?<!\.attn)\.(weight|bias)$", name) and name != "lm_head.weight":  # attn.bias is PyTorch's causal mask
@@ -110,7 +133,7 @@ def test_generation_with_a_cache(tmp_path):
         assert same(run(), tokens)
     r = Recording(tmp_path / "a.h5")
     steps = [x for (path, _), x in r.output.items() if path == "lm_head"]
-    assert [x.shape for x in steps] == [(2, 3, 50), (2, 1, 50), (2, 1, 50)]
+    assert [x.shape for x in steps] == [(1, 3, 50), (1, 1, 50), (1, 1, 50)]
     whole = model(np.asarray(tokens)).logits
     assert all(np.allclose(x[:, -1], whole[:, 2 + i], atol=1e-5) for i, x in enumerate(steps))
 
@@ -152,7 +175,7 @@ FAULTS = {
     "gelu-erf": (dict(activation_function="gelu"), None, {}, _H0 + "mlp.act"),
     "attention-scale": ({}, lambda m, patch: patch("dot_product_attention_weights", _weights_of(lambda q, k: (q * 8 ** 0.5, k))), {}, _H0 + "attn.c_proj"),
     "mask-off-by-one": ({}, lambda m, patch: patch("make_causal_mask", _causal_mask), {}, _H0 + "attn.c_proj"),
-    "position-off-by-one": ({}, None, dict(position_ids=np.tile(np.arange(1, 11), (2, 1))), "transformer.wpe"),
+    "position-off-by-one": ({}, None, dict(position_ids=np.arange(1, 13)[None]), "transformer.wpe"),
     "missing-bias": ({}, lambda m, patch: with_parameter(m, ("transformer", "h", "1", "mlp", "c_fc", "bias"), jnp.zeros_like), {}, "transformer.h.1.mlp.c_fc"),
     "transposed": ({}, lambda m, patch: with_parameter(m, ("transformer", "h", "0", "attn", "c_proj", "kernel"), jnp.transpose), {}, _H0 + "attn.c_proj"),
     "heads-interleaved": ({}, lambda m, patch: patch("FlaxGPT2Attention", InterleavedHeads), {}, _H0 + "attn.c_proj"),
@@ -172,3 +195,5 @@ def test_each_fault_shows_at_its_module(reference, tmp_path, monkeypatch, name):
     with parity_probe.jax.record(model, tmp_path / "cand.h5", functions=["jax.nn:gelu"]):
         run(model.params)
     assert first_difference(outputs, Recording(tmp_path / "cand.h5")) == module
+    if has_compare():
+        assert compare(folder, tmp_path / "cand.h5", tmp_path) == (1, module)
