@@ -51,6 +51,18 @@ torch::jit::Stack call_boxed(const c10::OperatorHandle& handle, torch::jit::Stac
   return stack;
 }
 
+// The CPU's fused attention does not look: arguments that do not fit end in a division by zero.
+void require_attention_fits(const Op& op, const torch::jit::Stack& stack) {
+  if (op.kind.find("scaled_dot_product") == std::string::npos || stack.size() < 3) return;
+  if (!stack[0].isTensor() || !stack[1].isTensor() || !stack[2].isTensor()) return;
+  const at::Tensor &query = stack[0].toTensor(), &key = stack[1].toTensor(), &value = stack[2].toTensor();
+  const bool four = query.dim() == 4 && key.dim() == 4 && value.dim() == 4;
+  if (!four || query.size(0) != key.size(0) || query.size(3) != key.size(3) || key.size(0) != value.size(0) ||
+      key.size(1) != value.size(1) || key.size(2) != value.size(2) || key.size(1) == 0 ||
+      query.size(1) % key.size(1) != 0 || key.size(2) == 0)
+    throw Error("query, key and value do not fit together");
+}
+
 }  // namespace
 
 Executor::Executor(Precision precision, ValueLookup lookup, std::function<at::ScalarType(int64_t)> recorded_dtype,
@@ -100,6 +112,7 @@ Results Executor::call(const Op& op, const c10::OperatorHandle& handle, bool wri
 Results Executor::call_with(const Op& op, const c10::OperatorHandle& handle, const torch::jit::Stack& stack,
                             bool writes) const {
   const Definition* definition = find_definition(op.name);
+  require_attention_fits(op, stack);
   const DefaultDtype default_dtype(default_dtype_for(op, stack, precision_));
   if (arithmetic_ == Arithmetic::reordered && !writes && !op.view)
     if (auto results = run_reordered(op, handle.schema(), stack, [&](const torch::jit::Stack& other) {
