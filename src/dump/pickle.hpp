@@ -1,6 +1,6 @@
 // What `torch.save` writes, read without Python and without executing anything: a machine for the pickle opcodes that
-// state dicts are made of. LibTorch's own (torch::pickle_load) does not read a state dict with its `_metadata`, and
-// takes the sizes it finds on trust. Private to src/dump.
+// state dicts are made of. LibTorch's own (torch::pickle_load, 2.13) reads neither a state dict with its
+// `_metadata` (an internal assertion) nor float8 and uint16 tensors (_rebuild_tensor_v3). Private to src/dump.
 #pragma once
 #include <ATen/ATen.h>
 

@@ -1,0 +1,87 @@
+// Records named tensors of a C++ program for parity-check; the file format is probes/FORMAT.md. Header-only, C++17,
+// needs HDF5 alone
+// (-Iprobes/cpp, pkg-config --cflags --libs hdf5, -pthread).
+//
+//     parity::probe::Writer w("cand.h5");
+//     w.write("blocks.0.norm1", data, {1, 12, 64}, parity::probe::bf16);    // a repeated path is its next call
+//
+// A Writer without a file is off: `write` is then one comparison. HDF5 is used on the writer's thread: a program that
+// itself uses an HDF5 library built without thread safety at the same time sets Options::threaded = false.
+#pragma once
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "parity_probe/recording.hpp"
+#include "parity_probe/types.hpp"
+
+namespace parity::probe {
+
+/// One recording. Thread-safe. The recorded program is never disturbed: when the file cannot be written, recording
+/// stops, `write` goes on doing nothing, and `close` (or `flush`) throws; what reached the file by its last flush stays
+/// readable, marked incomplete. So it does after a kill. The destructor closes, but marks the file incomplete when an
+/// exception is on its way, and prints a failure to stderr.
+class Writer {
+ public:
+  /// Off: records nothing.
+  Writer() = default;
+
+  /// Records to `path`, or nothing when it is null or empty (`Writer w(std::getenv("PARITY_DUMP"))`). An existing file
+  /// is replaced at once. Throws Error when no file can be made there.
+  explicit Writer(const char* path, Options options = {}) {
+    if (path != nullptr && *path != '\0') recording_.reset(new Recording(path, std::move(options)));
+  }
+  explicit Writer(const std::string& path, Options options = {}) : Writer(path.c_str(), std::move(options)) {}
+  Writer(Writer&&) noexcept = default;
+  Writer& operator=(Writer&&) = delete;
+  ~Writer() = default;
+
+  /// Is anything recorded here? Not without a file, nor in a forked child.
+  bool on() const { return recording_ != nullptr && recording_->own_process(); }
+
+  /// Records `data` (row-major; or with `strides`, in elements, any sign) as tensor `path`; the data is copied before
+  /// it returns. Returns the number of earlier writes of this path and role, -1 when off. Throws std::invalid_argument:
+  /// null data, a negative size, strides of another rank, a closed writer.
+  int write(std::string_view path, const void* data, Sizes shape, Dtype dtype, Role role = Role::output,
+            Sizes strides = {}) {
+    return on() ? recording_->write(path, data, shape, dtype, role, strides) : -1;
+  }
+
+  /// The same with the dtype of `T`: float, double, std::complex, bool, integers.
+  template <class T>
+  int write(std::string_view path, const T* data, Sizes shape, Role role = Role::output, Sizes strides = {}) {
+    return write(path, static_cast<const void*>(data), shape, dtype_of<T>(), role, strides);
+  }
+
+  /// Leaves a remark in the event stream.
+  void note(std::string_view text) {
+    if (on()) recording_->note(text);
+  }
+
+  /// Waits until everything written so far can be read by others. Throws Error when writing has failed.
+  void flush() {
+    if (on()) recording_->flush();
+  }
+
+  /// Ends the file; `complete` false marks it as interrupted. A second call does nothing. Throws Error when writing has
+  /// failed.
+  void close(bool complete = true) {
+    if (on()) recording_->close(complete);
+  }
+
+  /// Why recording has stopped; "" while all is well.
+  std::string error() const { return on() ? recording_->error() : ""; }
+
+ private:
+  // A forked child has the memory but not the thread: it must neither write nor wait, so there the recording is left
+  // alone.
+  struct InOwnProcess {
+    void operator()(Recording* recording) const {
+      if (recording->own_process()) delete recording;
+    }
+  };
+
+  std::unique_ptr<Recording, InOwnProcess> recording_;
+};
+
+}  // namespace parity::probe

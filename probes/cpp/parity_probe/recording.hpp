@@ -1,0 +1,251 @@
+// A recording under way: tensors are copied into a bounded queue, a thread writes them. Private to parity_probe.hpp.
+#pragma once
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <deque>
+#include <exception>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "dump_file.hpp"
+#include "pack.hpp"
+#include "statistics.hpp"
+#include "types.hpp"
+
+namespace parity::probe {
+
+struct Options {
+  std::string model;                                // class name of what is recorded
+  std::string config = "null";                      // its configuration, as JSON text
+  std::string producer = "parity_probe.hpp 0.1.0";  //
+  double flush_seconds = 1;  // after as long, what was written can be read by others, also after a kill
+  bool threaded = true;      // write on a thread of its own; `write` then only copies
+  std::size_t queue_bytes = std::size_t{256}
+                            << 20;  // copied and not yet written; `write` waits when there would be more
+  bool statistics_only = false;     // no values: count, mean, std, extremes, non-finite (FORMAT.md, level stats)
+  std::uint64_t reserve_bytes = std::uint64_t{4}
+                                << 20;  // left free on the disk, so that the file can still be closed properly
+};
+
+class Recording {
+ public:
+  Recording(const std::string& path, Options options)
+      : options_(std::move(options)), file_(path, about()), exceptions_(std::uncaught_exceptions()) {
+    if (options_.threaded) thread_ = std::thread([this] { work(); });
+  }
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
+
+  ~Recording() {
+    try {
+      close(std::uncaught_exceptions() <= exceptions_);
+    } catch (const std::exception& failure) {
+      std::fprintf(stderr, "parity_probe: %s\n", failure.what());
+    }
+  }
+
+  bool own_process() const { return file_.own_process(); }
+
+  int write(std::string_view path, const void* data, const Sizes& shape, Dtype dtype, Role role, const Sizes& strides) {
+    check(data, shape, strides);
+    Item item;
+    item.path = path, item.role = role;
+    const std::size_t bytes = packed_bytes(shape, dtype);
+    std::unique_lock lock(mutex_);
+    if (closed_) throw std::invalid_argument("parity_probe: the writer is closed");
+    item.call = calls_[{item.path, role}]++;
+    const int call = item.call;
+    if (failed_) return call;
+    wait_for_room(lock, bytes);
+    lock.unlock();
+    try {
+      item.tensor = pack(data, shape, dtype, strides);  // the copy is made outside the lock
+    } catch (...) {
+      lock.lock();
+      waiting_bytes_ -= bytes;
+      throw;
+    }
+    hand_over(std::move(item));
+    return call;
+  }
+
+  void note(std::string_view text) {
+    Item item;
+    item.note = text;
+    hand_over(std::move(item));
+  }
+
+  void flush() {
+    Item item;
+    item.flush = true;
+    hand_over(std::move(item));
+    drain();
+  }
+
+  void close(bool complete) {
+    {
+      std::unique_lock lock(mutex_);
+      if (std::exchange(closed_, true)) return;
+      changed_.notify_all();
+    }
+    if (thread_.joinable()) thread_.join();
+    if (!failed_) attempt([&] { file_.close(complete); });
+    if (!failed_) return;
+    file_.abandon();
+    throw Error(failure_);
+  }
+
+  std::string error() const {
+    const std::lock_guard lock(mutex_);
+    return failure_;
+  }
+
+ private:
+  struct Item {
+    std::string path, note;  // a note has no tensor
+    int call = 0;
+    Role role = Role::output;
+    Packed tensor;
+    bool flush = false;
+  };
+
+  DumpFile::About about() const {
+    return {options_.model,  options_.producer,      options_.statistics_only ? "stats" : "module",
+            options_.config, options_.reserve_bytes, options_.flush_seconds};
+  }
+
+  static void check(const void* data, const Sizes& shape, const Sizes& strides) {
+    for (std::size_t i = 0; i < shape.size(); ++i)
+      if (shape[i] < 0) throw std::invalid_argument("parity_probe: a negative size");
+    if (strides.size() != 0 && strides.size() != shape.size())
+      throw std::invalid_argument("parity_probe: strides of another rank than the shape");
+    if (data == nullptr && shape.elements() > 0) throw std::invalid_argument("parity_probe: a null pointer to data");
+  }
+
+  // A tensor larger than the whole queue waits until it has the queue for itself. Its bytes count from here on.
+  void wait_for_room(std::unique_lock<std::mutex>& lock, std::size_t bytes) {
+    changed_.wait(lock, [&] {
+      return !options_.threaded || failed_ || waiting_bytes_ == 0 || waiting_bytes_ + bytes <= options_.queue_bytes;
+    });
+    waiting_bytes_ += bytes;
+  }
+
+  void hand_over(Item item) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (closed_) throw std::invalid_argument("parity_probe: the writer is closed");
+      queue_.push_back(std::move(item));
+      changed_.notify_all();
+    }
+    if (!options_.threaded) drain_here();
+  }
+
+  void drain_here() {
+    const std::lock_guard writing(file_mutex_);
+    while (true) {
+      Item item;
+      {
+        const std::lock_guard lock(mutex_);
+        if (queue_.empty()) break;
+        item = std::move(queue_.front());
+        queue_.pop_front();
+      }
+      process(item);
+    }
+  }
+
+  void drain() {
+    if (!options_.threaded) drain_here();
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return failed_ || (queue_.empty() && !busy_) || closed_; });
+    if (failed_) throw Error(failure_);
+  }
+
+  // The thread: one item after another; when none has come for `flush_seconds`, what there is reaches the file.
+  void work() {
+    std::unique_lock lock(mutex_);
+    while (!closed_ || !queue_.empty()) {
+      if (queue_.empty() && !changed_.wait_for(lock, std::chrono::duration<double>(options_.flush_seconds),
+                                               [&] { return closed_ || !queue_.empty(); })) {
+        Item idle;
+        idle.flush = true;
+        queue_.push_back(std::move(idle));
+      }
+      if (queue_.empty()) continue;
+      Item item = std::move(queue_.front());
+      queue_.pop_front();
+      busy_ = true;
+      lock.unlock();
+      process(item);
+      lock.lock();
+      busy_ = false;
+      changed_.notify_all();
+    }
+  }
+
+  void process(Item& item) {
+    const std::size_t bytes = item.tensor.bytes.size();
+    if (!failed_)
+      attempt([&] {
+        if (item.flush)
+          file_.flush();
+        else if (!item.note.empty())
+          file_.event("{\"e\":\"note\",\"text\":" + quoted(item.note) + "}");
+        else
+          record(item);
+      });
+    item.tensor.bytes = Buffer();
+    const std::lock_guard lock(mutex_);
+    waiting_bytes_ -= bytes;
+    changed_.notify_all();
+  }
+
+  void record(const Item& item) {
+    const std::string key = std::to_string(next_++);
+    const Packed& t = item.tensor;
+    std::string event = "{\"e\":\"point\",\"path\":" + quoted(item.path) + ",\"call\":" + std::to_string(item.call) +
+                        ",\"role\":\"" + name_of(item.role) + "\",\"v\":" + key + ",\"d\":\"" + t.dtype.name +
+                        "\",\"s\":" + list_of(t.shape);
+    if (options_.statistics_only) {
+      event += ",\"stats\":" + statistics_of(t).json();
+    } else {
+      file_.value(key, t);
+      if (item.role == Role::weight && item.call == 0) file_.link("weights", item.path, key);
+      event += ",\"k\":\"" + key + "\"";
+    }
+    file_.event(event + "}");
+  }
+
+  template <class Step>
+  void attempt(Step step) {
+    try {
+      step();
+    } catch (const std::exception& failure) {
+      const std::lock_guard lock(mutex_);
+      failure_ = failure.what();
+      failed_ = true;
+    }
+  }
+
+  Options options_;
+  DumpFile file_;  // used by the thread alone, or under file_mutex_
+  const int exceptions_;
+  std::mutex file_mutex_;
+  std::thread thread_;
+  mutable std::mutex mutex_;  // of everything below
+  std::condition_variable changed_;
+  std::deque<Item> queue_;
+  std::map<std::pair<std::string, Role>, int> calls_;
+  std::size_t waiting_bytes_ = 0;
+  std::atomic<bool> failed_{false};
+  bool closed_ = false, busy_ = false;
+  std::string failure_;
+  std::uint64_t next_ = 0;
+};
+
+}  // namespace parity::probe
