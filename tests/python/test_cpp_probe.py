@@ -148,7 +148,7 @@ def test_statistics_only(port, tmp_path):
             x, s = array(g, p).astype("f8"), stats[p["path"]]
             assert (s["count"], s["nan"], s["inf"], s["zero"]) == (x.size, 0, 0, (x == 0).sum())
             np.testing.assert_allclose([s["mean"], s["std"], s["mean_abs"], s["min"], s["max"]], [x.mean(), x.std(), abs(x).mean(), x.min(), x.max()], rtol=1e-12, atol=1e-15)
-    assert stats["odd"] == {"count": 7, "nan": 2, "inf": 2, "zero": 1, "mean": -1 / 3, "std": pytest.approx(np.std([1, -2, 0])), "mean_abs": 1, "min": -2, "max": 1}
+    assert stats["odd"] == {"count": 7, "nan": 2, "inf": 2, "zero": 1, "mean": pytest.approx(-1 / 3), "std": pytest.approx(np.std([1, -2, 0])), "mean_abs": 1, "min": -2, "max": 1}
     assert stats["empty"] == {"count": 0, "nan": 0, "inf": 0, "zero": 0, "mean": None, "std": None, "mean_abs": None, "min": None, "max": None}
     assert (stats["half"]["nan"], stats["half"]["inf"], stats["half"]["min"], stats["half"]["mean"]) == (1, 1, -2, pytest.approx((-1 + 2**-24) / 3))
     assert (stats["e4m3"]["nan"], stats["e4m3"]["inf"], stats["e4m3"]["max"], stats["e4m3"]["mean"]) == (1, 0, 448, pytest.approx((447 + 2**-9) / 4))
@@ -181,6 +181,40 @@ def test_kill_leaves_a_file_that_is_whole_up_to_its_last_flush(port, tmp_path):
         status, problems = verify(path)
         assert status == 1 and len(problems) == 1 and "incomplete" in problems[0], problems
     assert min(counts) > 20 and not list(tmp_path.glob(".*.tmp")), counts
+
+
+_KILL_AT = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+static long left = -1;
+static ssize_t counted(const char* name, int file, const void* data, size_t size, off_t at) {
+  if (left < 0) left = atol(getenv("KILL_AT"));
+  if (left-- == 0) raise(SIGKILL);
+  ssize_t (*real)(int, const void*, size_t, off_t) = dlsym(RTLD_NEXT, name);
+  return real(file, data, size, at);
+}
+ssize_t pwrite(int file, const void* data, size_t size, off_t at) { return counted("pwrite", file, data, size, at); }
+ssize_t pwrite64(int file, const void* data, size_t size, off_t at) { return counted("pwrite64", file, data, size, at); }
+"""
+
+
+def test_kill_at_every_third_write(port, tmp_path):
+    """A kill between the last, changed blocks of a flush tears the file, microseconds apart as they are: 2 of these 67 places. Without the order of Disk::settle 16 do."""
+    (tmp_path / "kill.c").write_text(_KILL_AT)
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", str(tmp_path / "kill.so"), str(tmp_path / "kill.c"), "-ldl"], check=True)
+    torn = []
+    for place in range(400, 600, 3):
+        path = tmp_path / f"{place}.h5"
+        environment = {**os.environ, "LD_PRELOAD": str(tmp_path / "kill.so"), "KILL_AT": str(place)}
+        assert subprocess.run([str(port), "forever", str(path)], env=environment).returncode == -signal.SIGKILL
+        try:
+            check_forever(path)
+        except (OSError, KeyError, RuntimeError):
+            torn.append(place)
+    assert len(torn) <= 6, torn
 
 
 def test_a_growing_file_can_be_read(port, tmp_path):
