@@ -114,8 +114,8 @@ template <class T>
 bool all_finite(int64_t n, const Scratch<T>& s) {
   int special = 0;
   for (size_t i = 0; i < static_cast<size_t>(n); ++i)
-    special |= !(std::abs(s.reference[i]) <= std::numeric_limits<T>::max()) |
-               !(std::abs(s.candidate[i]) <= std::numeric_limits<T>::max());
+    special |= static_cast<int>(!(std::abs(s.reference[i]) <= std::numeric_limits<T>::max())) |
+               static_cast<int>(!(std::abs(s.candidate[i]) <= std::numeric_limits<T>::max()));
   return special == 0;
 }
 

@@ -22,7 +22,8 @@ class PortedModel {
   virtual at::Tensor forward(int call, Probe& probe) = 0;
   /// Pairing rules (design 1.3, "Map file"): REFERENCE = CANDIDATE a line, for this recording's naming.
   virtual std::string_view map() const = 0;
-  /// Op kind in the field's words ("linear", "layer_norm", "rms_norm", "rope", "attention", "modulation", "residual", "cast", "conv", "gelu", "silu", "sinusoid", "embedding", "copy") for a candidate path.
+  /// Op kind in the field's words ("linear", "layer_norm", "rms_norm", "rope", "attention", "modulation", "residual",
+  /// "cast", "conv", "gelu", "silu", "sinusoid", "embedding", "copy") for a candidate path.
   virtual std::string kind(std::string_view candidate_path) const = 0;
   /// One line for the report: "wan, dtype path sky_ac, 2 layers, dim 64".
   virtual std::string description() const = 0;
@@ -30,7 +31,7 @@ class PortedModel {
 
 /// One row a model: does it fit the recording (class name, weights), and how is it made?
 struct ModelEntry {
-  std::string_view name;                                                       // "wan"
+  std::string_view name;  // "wan"
   bool (*fits)(const Dump& dump);
   std::unique_ptr<PortedModel> (*make)(const Dump& dump, Precision precision);
 };

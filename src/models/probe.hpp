@@ -7,8 +7,9 @@
 
 namespace parity {
 
-/// A model calls `probe(name, value)` after every op and goes on with what it returns. This base does nothing and costs one virtual call:
-/// a recording probe stores the value, a comparing probe measures it, a teacher-forcing one hands the reference's value back.
+/// A model calls `probe(name, value)` after every op and goes on with what it returns. This base does nothing and costs
+/// one virtual call: a recording probe stores the value, a comparing probe measures it, a teacher-forcing one hands the
+/// reference's value back.
 class Probe {
  public:
   virtual ~Probe() = default;

@@ -18,7 +18,7 @@ at::Tensor silu(const at::Tensor& x) { return at::silu(x); }
 namespace {
 
 at::Tensor map(const OpCase& c, double (*f)(double)) {
-  const auto out = c.in[0].clone().contiguous();
+  auto out = c.in[0].clone().contiguous();
   for (double *y = out.data_ptr<double>(), *end = y + out.numel(); y != end; ++y) *y = f(*y);
   return out;
 }

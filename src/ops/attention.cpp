@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <limits>
+
 #include "core/error.hpp"
 
 namespace parity {
@@ -30,21 +32,22 @@ namespace {
 
 constexpr Grid kGrid{4, 3, 5};
 constexpr int64_t kBlock = 2;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Row by row, with the largest score subtracted; sees(i, j): may query i look at key j.
 at::Tensor reference_with(const OpCase& c, bool (*sees)(int64_t, int64_t)) {
   const auto qs = c.in[0].accessor<double, 4>(), ks = c.in[1].accessor<double, 4>(), vs = c.in[2].accessor<double, 4>();
   const int64_t batch = qs.size(0), queries = qs.size(1), heads = qs.size(2), d = qs.size(3), keys = ks.size(1);
-  const auto out = at::zeros({batch, heads, queries, d}, at::kDouble);
+  auto out = at::zeros({batch, heads, queries, d}, at::kDouble);
   auto ys = out.accessor<double, 4>();
   std::vector<double> weight(keys);
   for (int64_t row = 0; row < batch * heads * queries; ++row) {
     const int64_t b = row / (heads * queries), head = row / queries % heads, i = row % queries;
-    double largest = -INFINITY, total = 0;
+    double largest = -kInfinity, total = 0;
     for (int64_t j = 0; j < keys; ++j) {
       double dot = 0;
       for (int64_t e = 0; e < d; ++e) dot += qs[b][i][head][e] * ks[b][j][head][e];
-      weight[j] = sees(i, j) ? dot / std::sqrt(static_cast<double>(d)) : -INFINITY;
+      weight[j] = sees(i, j) ? dot / std::sqrt(static_cast<double>(d)) : -kInfinity;
       largest = std::max(largest, weight[j]);
     }
     for (auto& w : weight) total += w = std::exp(w - largest);

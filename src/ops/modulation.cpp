@@ -21,6 +21,7 @@ namespace {
 
 // x.float() * factor. Written over x where that is ours: a cast makes a new tensor; otherwise only if nobody else holds
 // it.
+// NOLINTNEXTLINE(performance-unnecessary-value-param): by value, so that this may be its only holder
 at::Tensor times(at::Tensor x, const at::Tensor& factor, Precision precision) {
   const auto wide = redirect(at::kFloat, precision);
   if (x.scalar_type() != wide) return x.to(wide).mul_(factor);
@@ -38,6 +39,7 @@ at::Tensor mul_add_add(at::Tensor x, const at::Tensor& scale, const at::Tensor& 
   return times(std::move(x), 1 + scale, precision).add_(shift);
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): likewise
 at::Tensor add(at::Tensor x, const at::Tensor& y) {
   if (sole_owner(x) && at::result_type(x, y) == x.scalar_type() && x.sizes() == y.sizes()) return x.add_(y);
   return x + y;
@@ -56,7 +58,7 @@ double element(const at::Tensor& x, int64_t sample, int64_t token, int64_t k) {
 }
 
 at::Tensor over_tokens(const at::Tensor& like, const std::function<double(int64_t, int64_t, int64_t)>& value) {
-  const auto out = at::empty(like.sizes(), at::kDouble);
+  auto out = at::empty(like.sizes(), at::kDouble);
   auto ys = out.accessor<double, 3>();
   for (int64_t b = 0; b < out.size(0); ++b)
     for (int64_t n = 0; n < out.size(1); ++n)
@@ -69,7 +71,7 @@ at::Tensor modulation_reference(const OpCase& c) {
   if (c.in[1].dim() == 3)
     return over_tokens(c.in[1],
                        [&](int64_t b, int64_t n, int64_t k) { return table[0][n][k] + element(c.in[1], b, n, k); });
-  const auto out = c.in[1].clone();
+  auto out = c.in[1].clone();
   auto ys = out.accessor<double, 4>();
   for (int64_t b = 0; b < out.size(0); ++b)
     for (int64_t n = 0; n < out.size(1); ++n)

@@ -16,7 +16,7 @@ namespace {
 at::Tensor reference(const OpCase& c) {
   const auto &x = c.in[0], &w = c.in[1];
   const int64_t pt = w.size(2), ph = w.size(3), pw = w.size(4);
-  const auto out = at::empty({x.size(0), w.size(0), x.size(2) / pt, x.size(3) / ph, x.size(4) / pw}, at::kDouble);
+  auto out = at::empty({x.size(0), w.size(0), x.size(2) / pt, x.size(3) / ph, x.size(4) / pw}, at::kDouble);
   const auto xs = x.accessor<double, 5>(), ws = w.accessor<double, 5>();
   auto ys = out.accessor<double, 5>();
   for (int64_t i = 0; i < out.numel(); ++i) {

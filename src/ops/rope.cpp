@@ -14,7 +14,7 @@ at::Tensor turn_real(const at::Tensor& x, const RopeTurn& turn) {
   const auto cos = every(turn.cos, 0).reshape({1, x.size(1), 1, -1}),
              sin = every(turn.sin, 1).reshape({1, x.size(1), 1, -1});
   const auto x1 = every(x, 0), x2 = every(x, 1);
-  const auto out = at::empty_like(x);
+  auto out = at::empty_like(x);
   every(out, 0).copy_((x1 * cos).sub_(x2 * sin));
   every(out, 1).copy_((x1 * sin).add_(x2 * cos));
   return out;
@@ -36,7 +36,7 @@ constexpr Grid kGrid{3, 4, 6};
 at::Tensor reference(const OpCase& c) {
   const auto& x = c.in[0];
   const int64_t d = x.size(3), third = d / 6;
-  const auto out = at::empty_like(x);
+  auto out = at::empty_like(x);
   const auto xs = x.accessor<double, 4>();
   auto ys = out.accessor<double, 4>();
   for (int64_t token = 0; token < x.size(1); ++token) {

@@ -70,7 +70,7 @@ at::Tensor reference(const OpCase& c) {
   const auto sizes = c.in[0].accessor<double, 1>();
   const auto f = static_cast<int64_t>(sizes[0]), h = static_cast<int64_t>(sizes[1]), w = static_cast<int64_t>(sizes[2]);
   const auto d = static_cast<int64_t>(sizes[3]), third = d / 6;
-  const auto out = at::empty({f * h * w, d}, at::kDouble);
+  auto out = at::empty({f * h * w, d}, at::kDouble);
   auto ys = out.accessor<double, 2>();
   for (int64_t token = 0; token < f * h * w; ++token) {
     const int64_t position[] = {token / (h * w), token / w % h, token % w},

@@ -32,12 +32,12 @@ constexpr int64_t kWidth = 256;
 
 at::Tensor reference(const OpCase& c) {
   const auto& time = c.in[0];
-  const auto out = at::empty({time.size(0), kWidth}, at::kDouble);
+  auto out = at::empty({time.size(0), kWidth}, at::kDouble);
   auto ys = out.accessor<double, 2>();
   for (int64_t n = 0; n < time.size(0); ++n)
     for (int64_t i = 0; i < kWidth / 2; ++i) {
-      const long double angle =
-          time.accessor<double, 1>()[n] * std::pow(10000.0L, -static_cast<long double>(i) / (kWidth / 2));
+      const long double angle = time.accessor<double, 1>()[n] *
+                                std::pow(10000.0L, -static_cast<long double>(i) / static_cast<long double>(kWidth / 2));
       ys[n][i] = static_cast<double>(std::cos(angle));
       ys[n][kWidth / 2 + i] = static_cast<double>(std::sin(angle));
     }

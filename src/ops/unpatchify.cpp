@@ -21,7 +21,7 @@ constexpr std::array<int64_t, 3> kPatch{1, 2, 2};
 
 at::Tensor reference(const OpCase& c) {
   const int64_t channels = c.in[0].size(2) / 4;
-  const auto out = at::empty({c.in[0].size(0), channels, kGrid[0], kGrid[1] * 2, kGrid[2] * 2}, at::kDouble);
+  auto out = at::empty({c.in[0].size(0), channels, kGrid[0], kGrid[1] * 2, kGrid[2] * 2}, at::kDouble);
   const auto xs = c.in[0].accessor<double, 3>();
   auto ys = out.accessor<double, 5>();
   for (int64_t b = 0; b < out.size(0); ++b)

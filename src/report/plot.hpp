@@ -16,7 +16,7 @@ struct Plot {
 struct Plots {
   std::vector<Plot> drawn;
   std::vector<std::string> exact;  // titles of those without any error to draw
-  std::string problem;  // why there are none or fewer: gnuplot is missing, or failed
+  std::string problem;             // why there are none or fewer: gnuplot is missing, or failed
 };
 
 /// Writes the SVG files of a report into `folder`. Never throws for gnuplot's sake: a report without plots is a report.

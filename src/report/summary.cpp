@@ -69,6 +69,7 @@ std::vector<KindRow> by_kind(const Report& report) {
     add(op, row);
   }
   std::vector<KindRow> out;
+  out.reserve(rows.size());
   for (auto& [key, row] : rows) out.push_back(std::move(row));
   return out;
 }

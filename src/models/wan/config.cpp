@@ -48,7 +48,7 @@ WanConfig from_original(const nlohmann::json& j) {
   c.text_len = count(j, "text_len", 512), c.rope_length = count(j, "rope_len", 1024);
   const auto type = take<std::string>(j, "model_type", "t2v");
   if (type != "t2v") c.image_dim = count(j, "image_dim", 1280), c.image_tokens = count(j, "image_tokens", 257);
-  if (type == "flf2v") c.image_positions = 2 * 257;
+  if (type == "flf2v") c.image_positions = int64_t{2} * 257;
   c.frames_per_block = count(j, "num_frame_per_block", 0);
   return c;
 }
