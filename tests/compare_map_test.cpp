@@ -40,6 +40,31 @@ TEST_CASE("map: perm and split bring a candidate into the reference's layout, pe
   CHECK_THROWS_AS(layout.to_reference(fused), Error);
 }
 
+TEST_CASE("map: slice, view and reshape, in the order of their meaning, and back") {
+  const auto map = NameMap::parse(
+      "q = qkv slice(-1,0,8)\n"
+      "heads = y perm(0,2,1,3) view(2,3,-1,4)\n"
+      "flat = z reshape(6,-1) perm(0,2,1,3)   # axes first, then the shape\n",
+      "m.map");
+  const auto fused = at::arange(2 * 3 * 12).reshape({2, 3, 12});
+  CHECK(at::equal(map.find("q")->layout.to_reference(fused), fused.narrow(2, 0, 8)));
+  const auto y = at::arange(2 * 3 * 8).reshape({2, 3, 8});
+  const auto heads = map.find("heads")->layout;
+  CHECK(at::equal(heads.to_reference(y), y.view({2, 3, 2, 4}).permute({0, 2, 1, 3})));
+  CHECK(at::equal(heads.to_candidate(heads.to_reference(y), y.sizes()), y));
+  CHECK_THROWS_AS(heads.to_candidate(heads.to_reference(y)), Error);
+  const auto z = at::arange(2 * 5 * 3 * 4).reshape({2, 5, 3, 4});
+  const auto flat = map.find("flat")->layout;
+  CHECK(at::equal(flat.to_reference(z), z.permute({0, 2, 1, 3}).reshape({6, 20})));
+  CHECK(at::equal(flat.to_candidate(flat.to_reference(z), z.sizes()), z));
+  CHECK(flat.text() == "perm(0,2,1,3) reshape(6,-1)");
+  CHECK(NameMap::parse("a = b " + heads.text(), "m.map").find("a")->layout.text() == heads.text());
+  CHECK_THROWS_AS(map.find("q")->layout.to_reference(y.narrow(2, 0, 4)), Error);
+  CHECK_THROWS_AS(flat.to_reference(at::arange(14).reshape({1, 7, 1, 2})), Error);
+  CHECK_THROWS_AS(NameMap::parse("a = b slice(0,-1,2)", "m.map"), Error);
+  CHECK_THROWS_AS(NameMap::parse("a = b view(-1,-1)", "m.map"), Error);
+}
+
 TEST_CASE("map: what cannot be meant is an error that names the line") {
   const auto message = [](const char* text) {
     try {

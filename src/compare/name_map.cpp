@@ -47,6 +47,20 @@ bool is_permutation_of_axes(std::vector<int64_t> axes) {
   return true;
 }
 
+std::array<int64_t, 3> take_three(const std::string& inside, const std::string& where, const char* form) {
+  const auto numbers = integers(inside, where);
+  if (numbers.size() != 3) throw Error(fmt::format("{}: expected {}, got '{}'", where, form, inside));
+  return {numbers[0], numbers[1], numbers[2]};
+}
+
+std::vector<int64_t> take_shape(const std::string& inside, const std::string& where) {
+  const auto shape = integers(inside, where);
+  if (shape.empty() || std::any_of(shape.begin(), shape.end(), [](int64_t n) { return n < -1; }) ||
+      std::count(shape.begin(), shape.end(), -1) > 1)
+    throw Error(fmt::format("{}: '{}' is not a shape (lengths, -1 once)", where, inside));
+  return shape;
+}
+
 Layout take_layout(std::string& text, const std::string& where) {
   Layout layout;
   for (bool found = true; found;) {
@@ -58,15 +72,33 @@ Layout take_layout(std::string& text, const std::string& where) {
       found = true;
     }
     if (const auto inside = take_call(text, "split")) {
-      const auto numbers = integers(*inside, where);
-      if (numbers.size() != 3 || numbers[1] < 0 || numbers[1] >= numbers[2])
+      layout.split = take_three(*inside, where, "split(axis, part, parts)");
+      const auto [axis, part, parts] = *layout.split;
+      if (part < 0 || part >= parts)
         throw Error(
             fmt::format("{}: split({}) must be split(axis, part, parts) with 0 <= part < parts", where, *inside));
-      layout.split = {numbers[0], numbers[1], numbers[2]};
       found = true;
     }
+    if (const auto inside = take_call(text, "slice")) {
+      layout.slice = take_three(*inside, where, "slice(axis, begin, length)");
+      if ((*layout.slice)[1] < 0 || (*layout.slice)[2] < 1)
+        throw Error(fmt::format("{}: slice({}) must begin at 0 or later and have a length", where, *inside));
+      found = true;
+    }
+    for (const auto& [name, shape] : {std::pair{"view", &layout.view}, std::pair{"reshape", &layout.reshape}})
+      if (const auto inside = take_call(text, name)) *shape = take_shape(*inside, where), found = true;
   }
   return layout;
+}
+
+at::Tensor reshaped(const at::Tensor& tensor, const std::vector<int64_t>& shape, const char* step) {
+  int64_t known = 1;
+  for (const int64_t n : shape) known *= n == -1 ? 1 : n;
+  const bool open = std::find(shape.begin(), shape.end(), -1) != shape.end();
+  if (open ? known == 0 || tensor.numel() % known != 0 : known != tensor.numel())
+    throw Error(fmt::format("{}({}) does not fit a tensor of shape {}", step, fmt::join(shape, ","),
+                            fmt::join(tensor.sizes(), "x")));
+  return tensor.reshape(shape);
 }
 
 }  // namespace
@@ -80,19 +112,59 @@ at::Tensor Layout::to_reference(const at::Tensor& candidate) const {
                               fmt::join(t.sizes(), "x")));
     t = t.narrow(axis, part * (t.size(axis) / parts), t.size(axis) / parts);
   }
-  if (permutation.empty()) return t;
-  if (static_cast<int64_t>(permutation.size()) != t.dim())
-    throw Error(fmt::format("perm of {} axes does not fit a tensor of shape {}", permutation.size(),
-                            fmt::join(t.sizes(), "x")));
-  return t.permute(permutation);
+  if (slice) {
+    const auto [axis, begin, length] = *slice;
+    if (axis < -t.dim() || axis >= t.dim() || begin > t.size(axis) || length > t.size(axis) - begin)
+      throw Error(fmt::format("slice({},{},{}) does not fit a tensor of shape {}", axis, begin, length,
+                              fmt::join(t.sizes(), "x")));
+    t = t.narrow(axis, begin, length);
+  }
+  if (!view.empty()) t = reshaped(t, view, "view");
+  if (!permutation.empty()) {
+    if (static_cast<int64_t>(permutation.size()) != t.dim())
+      throw Error(fmt::format("perm of {} axes does not fit a tensor of shape {}", permutation.size(),
+                              fmt::join(t.sizes(), "x")));
+    t = t.permute(permutation);
+  }
+  return reshape.empty() ? t : reshaped(t, reshape, "reshape");
 }
 
 at::Tensor Layout::to_candidate(const at::Tensor& reference) const {
-  if (split) throw Error("a rule with split(…) cannot hand a reference value back: map the fused tensor itself");
-  if (permutation.empty()) return reference;
-  std::vector<int64_t> inverse(permutation.size());
-  for (size_t i = 0; i < permutation.size(); ++i) inverse[permutation[i]] = static_cast<int64_t>(i);
-  return reference.permute(inverse);
+  if (!view.empty() || !reshape.empty())
+    throw Error("a rule with view(…) or reshape(…) hands a value back only when the candidate's shape is known");
+  return to_candidate(reference, {});
+}
+
+at::Tensor Layout::to_candidate(const at::Tensor& reference, at::IntArrayRef candidate_shape) const {
+  if (split || slice)
+    throw Error("a rule with split(…) or slice(…) cannot hand a reference value back: map the fused tensor itself");
+  const bool reshapes = !view.empty() || !reshape.empty();
+  at::Tensor t = reference;
+  if (!reshape.empty()) {  // what the shape was before: a stand-in without memory goes the way forward
+    Layout before = *this;
+    before.reshape.clear();
+    const at::Tensor shape = at::zeros({}).expand(candidate_shape);
+    t = reshaped(t, before.to_reference(shape).sizes().vec(), "reshape");
+  }
+  if (!permutation.empty()) {
+    std::vector<int64_t> inverse(permutation.size());
+    for (size_t i = 0; i < permutation.size(); ++i) inverse[permutation[i]] = static_cast<int64_t>(i);
+    if (t.dim() != static_cast<int64_t>(inverse.size()))
+      throw Error(
+          fmt::format("perm of {} axes does not fit a tensor of shape {}", inverse.size(), fmt::join(t.sizes(), "x")));
+    t = t.permute(inverse);
+  }
+  return reshapes ? reshaped(t, candidate_shape.vec(), "view") : t;
+}
+
+std::string Layout::text() const {
+  std::vector<std::string> steps;
+  if (split) steps.push_back(fmt::format("split({})", fmt::join(*split, ",")));
+  if (slice) steps.push_back(fmt::format("slice({})", fmt::join(*slice, ",")));
+  if (!view.empty()) steps.push_back(fmt::format("view({})", fmt::join(view, ",")));
+  if (!permutation.empty()) steps.push_back(fmt::format("perm({})", fmt::join(permutation, ",")));
+  if (!reshape.empty()) steps.push_back(fmt::format("reshape({})", fmt::join(reshape, ",")));
+  return fmt::format("{}", fmt::join(steps, " "));
 }
 
 NameMap::Rule NameMap::parse_rule(const std::string& text, const std::string& where) {

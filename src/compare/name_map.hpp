@@ -1,10 +1,12 @@
 // Map files: which candidate value is which reference value (design 1.3), one rule a line:
 //
-//   REFERENCE = CANDIDATE [perm(0,2,1,3)] [split(axis,i,n)]     # comment
+//   REFERENCE = CANDIDATE [split(axis,i,n)] [slice(axis,begin,length)] [view(2,-1,8)] [perm(0,2,1,3)] [reshape(2,-1)]
 //
 // `*` matches any text, `{name}` one run without '.' and '/'; both carry over to the right-hand side (`*` in order,
-// `{name}` by name). `perm` permutes the candidate's axes into the reference's; `split` takes part i of n along the
-// candidate's `axis` first. Later lines win.
+// `{name}` by name). In whatever order they are written, the steps are taken in this one: `split` takes part i of n
+// along the candidate's `axis` (`slice`: a part of any length), `view` reads what is left, in order, as another shape,
+// `perm` permutes the axes into the reference's, `reshape` reads the result as another shape. -1 once stands for the
+// length that fits. `#` begins a comment. Later lines win.
 #pragma once
 #include <ATen/ATen.h>
 
@@ -20,11 +22,17 @@ namespace parity {
 struct Layout {
   std::vector<int64_t> permutation;             // of the candidate's axes; empty: as it is
   std::optional<std::array<int64_t, 3>> split;  // axis, part, parts
+  std::optional<std::array<int64_t, 3>> slice;  // axis, begin, length
+  std::vector<int64_t> view, reshape;           // shape before, shape after the permutation; empty: as it is
 
-  /// Candidate's layout -> reference's (a view). Throws Error when the axes do not fit.
+  /// Candidate's layout -> reference's (a view where strides allow). Throws Error when the axes do not fit.
   at::Tensor to_reference(const at::Tensor& candidate) const;
-  /// Reference's layout -> candidate's (a view). Throws Error for a split: a part alone cannot be handed back.
+  /// Reference's layout -> candidate's (a view where strides allow). Throws Error for a split or slice: a part alone
+  /// cannot be handed back. With `view` or `reshape` it takes the overload, which is told the candidate's shape.
   at::Tensor to_candidate(const at::Tensor& reference) const;
+  at::Tensor to_candidate(const at::Tensor& reference, at::IntArrayRef candidate_shape) const;
+  /// The steps as a map file writes them: "split(-1,0,3) perm(1,0)"; "" when there is nothing to do.
+  std::string text() const;
 };
 
 class NameMap {
