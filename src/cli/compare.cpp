@@ -3,12 +3,13 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 
 #include "cli/command.hpp"
 #include "compare/blame.hpp"
+#include "compare/plain_job.hpp"
 #include "compare/port_job.hpp"
 #include "compare/sides.hpp"
 #include "core/error.hpp"
@@ -34,8 +35,8 @@ Thresholds limits_of(const CompareOptions& options) {
   return limits;
 }
 
-void set_threads(const Dump& dump, const Common& common) {
-  const int recorded = dump.provenance().value("threads", 0);
+void set_threads(const Sides& sides, const Common& common) {
+  const int recorded = sides.reference.dump ? sides.reference.dump->provenance().value("threads", 0) : 0;
   if (const int threads = common.threads > 0 ? common.threads : recorded; threads > 0) at::set_num_threads(threads);
 }
 
@@ -50,8 +51,8 @@ Report head(const Sides& sides, const std::string& command_line) {
   report.command = command_line;
   report.date = now_text();
   report.machine = this_machine_json();
-  report.reference = describe_side(*sides.reference);
-  report.candidate = describe_side(*sides.candidate);
+  report.reference = describe_side(sides.reference);
+  report.candidate = describe_side(sides.candidate);
   report.warnings = sides.warnings;
   return report;
 }
@@ -66,12 +67,16 @@ Report compared(const CompareOptions& options, const Sides& sides, bool paths, c
   job.paths = paths;
   Progress progress(100, options.common.quiet);
   job.progress = bar(progress, "comparing");
-  PortJobResult result = run_port_job(*sides.reference, sides.program, sides.tensors, sides.pairing, job);
+  PortJobResult result = sides.replayable() ? run_port_job(*sides.reference.dump, sides.reference.program,
+                                                           sides.candidate.tensors, sides.pairing, job)
+                                            : run_plain_job(sides.reference.tensors, sides.candidate.tensors,
+                                                            sides.map ? &*sides.map : nullptr, job.layer);
   Report report = head(sides, command_line);
   report.ops = std::move(result.rows);
   report.dtype_paths = std::move(result.dtype_paths);
   for (OpResult& row : report.ops)
-    row.rerun = fmt::format("parity-check compare '{}' '{}' --layer '{}'", options.reference, options.candidate, row.path);
+    row.rerun =
+        fmt::format("parity-check compare '{}' '{}' --layer '{}'", options.reference, options.candidate, row.path);
   report.coverage[""] = std::move(result.coverage);
   report.warnings.insert(report.warnings.end(), result.warnings.begin(), result.warnings.end());
   if (report.ops.empty()) throw Error(fmt::format("--layer '{}' matches no compared op", options.layer));
@@ -91,7 +96,7 @@ void write_reports(const Report& report, const CompareOptions& options) {
 
 int run_compare(const CompareOptions& options, const std::string& command_line) {
   const Sides sides = open_sides(options.reference, options.candidate, options.map);
-  set_threads(*sides.reference, options.common);
+  set_threads(sides, options.common);
   const Report report = compared(options, sides, false, command_line);
   write_reports(report, options);
   if (!options.common.quiet) fmt::print("{}\n", console_summary(report, want_colour()));
@@ -101,7 +106,8 @@ int run_compare(const CompareOptions& options, const std::string& command_line) 
 int run_paths(CompareOptions options, const std::string& command_line) {
   if (options.candidate.empty()) options.candidate = options.reference;  // which path the reference itself took
   const Sides sides = open_sides(options.reference, options.candidate, options.map);
-  set_threads(*sides.reference, options.common);
+  require_program(sides);
+  set_threads(sides, options.common);
   const Report report = compared(options, sides, true, command_line);
   write_reports(report, options);
   if (!options.common.quiet)
@@ -111,10 +117,12 @@ int run_paths(CompareOptions options, const std::string& command_line) {
 
 int run_blame(const CompareOptions& options, const std::string& command_line) {
   const Sides sides = open_sides(options.reference, options.candidate, options.map);
-  set_threads(*sides.reference, options.common);
+  require_program(sides);
+  set_threads(sides, options.common);
   Report report = compared(options, sides, false, command_line);
   Progress progress(100, options.common.quiet);
-  const Blame found = blame(*sides.reference, sides.program, sides.tensors, sides.pairing, bar(progress, "carrying errors"));
+  const Blame found = blame(*sides.reference.dump, sides.reference.program, sides.candidate.tensors, sides.pairing,
+                            bar(progress, "carrying errors"));
   std::vector<std::pair<double, const OpResult*>> order;
   for (OpResult& row : report.ops)
     if (const auto share = found.share.find(static_cast<size_t>(row.index)); share != found.share.end()) {
@@ -138,22 +146,25 @@ CLI::App* add_two_sided(CLI::App& app, Action& action, const std::string& comman
                         const char* text, Runner runner, bool candidate_required) {
   auto options = std::make_shared<CompareOptions>();
   CLI::App* command = app.add_subcommand(name, text);
-  command->add_option("REF", options->reference, "PyTorch recording")->required()->check(CLI::ExistingFile);
-  CLI::Option* candidate = command->add_option("CAND", options->candidate, "The port's recording")->check(CLI::ExistingPath);
+  command->add_option("REF", options->reference, "PyTorch recording")->required()->check(CLI::ExistingPath);
+  CLI::Option* candidate =
+      command->add_option("CAND", options->candidate, "The port's recording")->check(CLI::ExistingPath);
   if (candidate_required) candidate->required();
   command->add_option("--map", options->map, "Names: REFERENCE = CANDIDATE [perm(…)] [split(axis,i,n)] a line")
       ->check(CLI::ExistingFile)
       ->type_name("FILE");
-  command->add_option("--layer", options->layer,
-                      "Ops to report: 'all', or globs on reference or candidate paths, comma-separated")
+  command
+      ->add_option("--layer", options->layer,
+                   "Ops to report: 'all', or globs on reference or candidate paths, comma-separated")
       ->type_name("GLOB");
   command->add_option("--out", options->out, "Folder for report.md, report.json, junit.xml, thresholds.json")
       ->type_name("DIR");
   command->add_option("--thresholds", options->thresholds, "Limits other than the defaults, with reasons (JSON)")
       ->check(CLI::ExistingFile)
       ->type_name("FILE");
-  command->add_option("--accept-path", options->accepted,
-                      "Roundings declared as meant: globs of paths whose gate dtype_path may fail")
+  command
+      ->add_option("--accept-path", options->accepted,
+                   "Roundings declared as meant: globs of paths whose gate dtype_path may fail")
       ->delimiter(',')
       ->type_name("GLOB");
   command->add_flag("!--no-diagnosis", options->diagnose, "Do not test named faults and cast placements (faster)");
@@ -170,9 +181,9 @@ void add_compare(CLI::App& app, Action& action, const std::string& command_line)
   add_two_sided(app, action, command_line, "compare",
                 "Judge a port's recording against the PyTorch recording, op by op, on the port's own inputs",
                 run_compare, true);
-  add_two_sided(app, action, command_line, "paths",
-                "Which cast placement each op took: reference, or reference and port",
-                [](const CompareOptions& o, const std::string& c) { return run_paths(o, c); }, false);
+  add_two_sided(
+      app, action, command_line, "paths", "Which cast placement each op took: reference, or reference and port",
+      [](const CompareOptions& o, const std::string& c) { return run_paths(o, c); }, false);
   add_two_sided(app, action, command_line, "blame",
                 "Which op injected how much of the port's final error, by substitution", run_blame, true);
 }

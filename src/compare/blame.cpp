@@ -13,8 +13,8 @@ constexpr size_t kAtOnce = 16;  // injections carried in one pass: bounds the me
 
 struct Injection {
   size_t boundary;
-  int op;          // that made the boundary's value
-  size_t output;   // which of its outputs
+  int op;         // that made the boundary's value
+  size_t output;  // which of its outputs
   at::Tensor error;
 };
 
@@ -27,14 +27,16 @@ class Blamer {
       : dump_(dump), program_(program), candidate_(candidate), pairing_(pairing), progress_(progress) {
     for (const PortPair& pair : pairing.pairs)
       if (program.boundaries[pair.boundary].path.empty()) root_ = pair.boundary;
-    if (!root_) throw Error("the model's result has no counterpart in the candidate: there is no final error to blame on ops");
+    if (!root_)
+      throw Error("the model's result has no counterpart in the candidate: there is no final error to blame on ops");
   }
 
   Blame run() {
     collect();
     for (size_t first = 0; first < injections_.size(); first += kAtOnce) {
       carry(first, std::min(first + kAtOnce, injections_.size()));
-      progress_(static_cast<double>(std::min(first + kAtOnce, injections_.size())) / static_cast<double>(injections_.size()));
+      progress_(static_cast<double>(std::min(first + kAtOnce, injections_.size())) /
+                static_cast<double>(injections_.size()));
     }
     for (const auto& [boundary, share] : blame_.share) blame_.explained += share;
     return std::move(blame_);
@@ -96,15 +98,18 @@ class Blamer {
     ReplayOptions own;
     own.precision = Precision::fp64;
     const double squared = at::dot(final_.flatten(), final_.flatten()).item<double>();
-    replay_in_step(dump_, program_, {own}, [&](const Crossing& crossing) -> Replacements {
-      if (crossing.boundary != *root_ || !(squared > 0)) return {};
-      for (const DeviatingValue& d : crossing.deviating) {
-        const at::Tensor moved = at::nan_to_num(d.value - crossing.computed[0], 0.0, 0.0, 0.0);
-        blame_.share[injections_[started[d.deviation]].boundary] =
-            at::dot(moved.flatten(), final_.flatten()).item<double>() / squared;
-      }
-      return {};
-    }, source);
+    replay_in_step(
+        dump_, program_, {own},
+        [&](const Crossing& crossing) -> Replacements {
+          if (crossing.boundary != *root_ || !(squared > 0)) return {};
+          for (const DeviatingValue& d : crossing.deviating) {
+            const at::Tensor moved = at::nan_to_num(d.value - crossing.computed[0], 0.0, 0.0, 0.0);
+            blame_.share[injections_[started[d.deviation]].boundary] =
+                at::dot(moved.flatten(), final_.flatten()).item<double>() / squared;
+          }
+          return {};
+        },
+        source);
   }
 
   const Dump& dump_;

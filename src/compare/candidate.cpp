@@ -13,4 +13,13 @@ std::vector<CandidateTensor> tensors_of(const Dump& dump, const Program& program
   return tensors;
 }
 
+std::vector<CandidateTensor> tensors_of(const TensorSet& set) {
+  std::vector<CandidateTensor> tensors;
+  for (const std::string& name : set.names()) {
+    const auto& [dtype, shape] = set.type(name);
+    tensors.push_back({name, 0, dtype, shape, [&set, name] { return set.value(name); }, false});
+  }
+  return tensors;
+}
+
 }  // namespace parity

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "dump/tensor_set.hpp"
 #include "trace/program.hpp"
 
 namespace parity {
@@ -20,5 +21,8 @@ struct CandidateTensor {
 /// What a recording holds: module outputs, op results and named points that are stored and can be compared.
 /// `dump` and `program` must outlive the tensors.
 std::vector<CandidateTensor> tensors_of(const Dump& dump, const Program& program);
+
+/// All tensors of a set. `set` must outlive them.
+std::vector<CandidateTensor> tensors_of(const TensorSet& set);
 
 }  // namespace parity

@@ -13,10 +13,14 @@ namespace {
 struct Word {
   std::string_view kind, word;
 };
-constexpr std::array kWords{Word{"native_layer_norm", "LayerNorm"}, Word{"_fused_rms_norm", "RMSNorm"},
-                            Word{"addmm", "Linear"},                Word{"mm", "matrix product"},
-                            Word{"bmm", "batched product"},         Word{"_softmax", "softmax"},
-                            Word{"gelu", "GELU"},                   Word{"silu", "SiLU"},
+constexpr std::array kWords{Word{"native_layer_norm", "LayerNorm"},
+                            Word{"_fused_rms_norm", "RMSNorm"},
+                            Word{"addmm", "Linear"},
+                            Word{"mm", "matrix product"},
+                            Word{"bmm", "batched product"},
+                            Word{"_softmax", "softmax"},
+                            Word{"gelu", "GELU"},
+                            Word{"silu", "SiLU"},
                             Word{"convolution", "convolution"}};
 
 std::string word_of(const std::string& kind) {
@@ -68,9 +72,9 @@ void conclude(DtypePath& path, const std::string& reference) {
     return a.bitwise_equal_share > b.bitwise_equal_share + 1e-9;
   });
   const CastPlacement& best = path.candidates.front();
-  path.sentence = fmt::format("{}: reference: {}; {}: {} ({:.4g} % bitwise equal)", path.path.empty() ? "(result)" : path.path,
-                              reference.empty() ? "nothing computed" : reference, path.side, best.name,
-                              100 * best.bitwise_equal_share);
+  path.sentence = fmt::format(
+      "{}: reference: {}; {}: {} ({:.4g} % bitwise equal)", path.path.empty() ? "(result)" : path.path,
+      reference.empty() ? "nothing computed" : reference, path.side, best.name, 100 * best.bitwise_equal_share);
 }
 
 }  // namespace parity

@@ -126,7 +126,8 @@ class PortJob {
     const std::vector<Finding> found = findings(crossing, value);
     judge_port(row, evidence, segments_[row.index], found, options_.limits);
     row.explanations = explanations(found);
-    if (options_.paths || (row.gate == Gate::dtype_path && row.verdict == Verdict::fail)) add_path(row, value, crossing);
+    if (options_.paths || (row.gate == Gate::dtype_path && row.verdict == Verdict::fail))
+      add_path(row, value, crossing);
   }
 
   // The cast placements that reach this boundary, beside the recorded one.

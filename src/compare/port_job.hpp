@@ -14,8 +14,8 @@ namespace parity {
 struct PortJobOptions {
   std::string layer = "all";  // globs: rows to report; everything is replayed
   Thresholds limits;
-  bool diagnose = true;                                       // test the named faults and cast placements on every row
-  bool paths = false;         // report the best cast placements of every row (diagnose must be on)
+  bool diagnose = true;  // test the named faults and cast placements on every row
+  bool paths = false;    // report the best cast placements of every row (diagnose must be on)
   std::function<void(double done)> progress = [](double) {};  // share of the program run
 };
 

@@ -6,7 +6,9 @@
 #include <map>
 #include <set>
 
+#include "compare/auto_pairing.hpp"
 #include "core/error.hpp"
+#include "trace/replay.hpp"
 
 namespace parity {
 namespace {
@@ -44,7 +46,6 @@ class Pairer {
       if (!pair || (pair->layout.split ? false : !taken.insert(pair->candidate).second)) continue;
       if (pair->layout.split) taken.insert(pair->candidate);
       pairing.marked[b] = true;
-      pairing.same_ops = pairing.same_ops || candidate_[pair->candidate].of_op;
       pairing.pairs.push_back(std::move(*pair));
     }
     for (size_t c = 0; c < candidate_.size(); ++c)
@@ -96,9 +97,62 @@ PortPairing pair_by_name(const Program& reference, const std::vector<CandidateTe
   return Pairer(reference, candidate, candidate_program, map).run();
 }
 
-PortPairing pair_recordings(const Dump&, const Program& reference, const std::vector<CandidateTensor>& candidate,
+namespace {
+
+// The reference's own values, looked at once and not kept.
+std::vector<NamedTensor> fingerprints(const Dump& dump, const Program& program, std::vector<size_t>& boundaries) {
+  std::vector<NamedTensor> list;
+  replay(dump, program, {}, [&](size_t b, const at::Tensor& value) -> std::optional<at::Tensor> {
+    const Boundary& boundary = program.boundaries[b];
+    if (boundary.comparable) {
+      boundaries.push_back(b);
+      list.push_back({boundary.path, boundary.call, boundary.value.dtype, boundary.value.shape, fingerprint_of(value)});
+    }
+    return std::nullopt;
+  });
+  return list;
+}
+
+}  // namespace
+
+PortPairing pair_recordings(const Dump& dump, const Program& reference, const std::vector<CandidateTensor>& candidate,
                             const Program* candidate_program, const NameMap* map) {
-  return pair_by_name(reference, candidate, candidate_program, map);
+  PortPairing pairing = pair_by_name(reference, candidate, candidate_program, map);
+  const bool left_over =
+      std::any_of(pairing.unmatched.begin(), pairing.unmatched.end(), [&](size_t c) { return !candidate[c].of_op; });
+  if (!left_over) return pairing;
+  std::vector<size_t> boundaries;
+  const std::vector<NamedTensor> here = fingerprints(dump, reference, boundaries);
+  std::vector<NamedTensor> there;
+  std::vector<size_t> tensors;
+  std::map<size_t, size_t> position;  // candidate tensor -> index in `there`
+  for (size_t c = 0; c < candidate.size(); ++c) {
+    if (candidate[c].of_op) continue;
+    position[c] = there.size();
+    tensors.push_back(c);
+    there.push_back({candidate[c].path, candidate[c].call, candidate[c].dtype, candidate[c].shape,
+                     fingerprint_of(candidate[c].load())});
+  }
+  std::vector<std::pair<size_t, size_t>> anchors;
+  for (const PortPair& pair : pairing.pairs) {
+    const auto at = std::lower_bound(boundaries.begin(), boundaries.end(), pair.boundary);
+    if (position.contains(pair.candidate) && at != boundaries.end() && *at == pair.boundary)
+      anchors.emplace_back(at - boundaries.begin(), position[pair.candidate]);
+  }
+  const AutoPairing found = pair_automatically(here, there, anchors);
+  pairing.notes = found.notes;
+  std::set<size_t> taken;
+  for (const AutoPair& pair : found.pairs) {
+    const size_t b = boundaries[pair.reference];
+    if (pairing.marked[b]) continue;
+    pairing.marked[b] = true;
+    taken.insert(tensors[pair.candidate]);
+    pairing.pairs.push_back({b, tensors[pair.candidate], pair.layout, pair.confidence, pair.evidence});
+  }
+  std::erase_if(pairing.unmatched, [&](size_t c) { return taken.contains(c); });
+  std::sort(pairing.pairs.begin(), pairing.pairs.end(),
+            [](const PortPair& a, const PortPair& b) { return a.boundary < b.boundary; });
+  return pairing;
 }
 
 }  // namespace parity

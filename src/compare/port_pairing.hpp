@@ -18,10 +18,10 @@ struct PortPair {
 };
 
 struct PortPairing {
-  std::vector<PortPair> pairs;    // by boundary, ascending
-  std::vector<bool> marked;       // by boundary
-  std::vector<size_t> unmatched;  // candidate tensors
-  bool same_ops = false;          // ops' own results were paired by path
+  std::vector<PortPair> pairs;     // by boundary, ascending
+  std::vector<bool> marked;        // by boundary
+  std::vector<size_t> unmatched;   // candidate tensors
+  std::vector<std::string> notes;  // for people, from the automatic pairing
 };
 
 /// By map, then by path. An op's result is paired by path only where both sides ran the same ops in that module call:

@@ -15,42 +15,76 @@ std::string text_of(const std::filesystem::path& file) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
+OpenedSide open_side(const std::filesystem::path& file) {
+  OpenedSide side;
+  side.file = file;
+  if (TensorSet::fits(file)) {
+    side.set = TensorSet::open(file);
+    side.tensors = tensors_of(*side.set);
+  } else {
+    side.dump = std::make_unique<Dump>(file);
+    side.program = load_program(*side.dump);
+    side.tensors = tensors_of(*side.dump, side.program);
+  }
+  return side;
+}
+
 void warn(Sides& sides) {
-  for (const Dump* dump : {sides.reference.get(), sides.candidate.get()})
-    if (!dump->complete())
-      sides.warnings.push_back(dump->file().string() + ": the recording was interrupted; only what it holds is compared");
+  for (const OpenedSide* side : {&sides.reference, &sides.candidate}) {
+    if (side->set)
+      for (const std::string& note : side->set->notes()) sides.warnings.push_back(side->file.string() + ": " + note);
+    if (side->dump && !side->dump->complete())
+      sides.warnings.push_back(side->file.string() + ": the recording was interrupted; only what it holds is compared");
+  }
+  if (!sides.reference.dump || !sides.candidate.dump) return;
   const auto config = [](const Dump& dump) { return dump.provenance().value("config", nlohmann::json()); };
-  const auto here = config(*sides.reference), there = config(*sides.candidate);
+  const auto here = config(*sides.reference.dump), there = config(*sides.candidate.dump);
   if (here.is_object() && there.is_object() && here != there)
-    sides.warnings.push_back("the two recordings' model configurations differ: " + nlohmann::json::diff(here, there).dump());
+    sides.warnings.push_back("the two recordings' model configurations differ: " +
+                             nlohmann::json::diff(here, there).dump());
+}
+
+void pair_up(Sides& sides) {
+  sides.pairing = pair_recordings(*sides.reference.dump, sides.reference.program, sides.candidate.tensors,
+                                  &sides.candidate.program, sides.map ? &*sides.map : nullptr);
+  sides.warnings = sides.pairing.notes;
+  size_t guessed = 0;
+  for (const PortPair& pair : sides.pairing.pairs) guessed += pair.confidence < 1;
+  if (guessed > 0)
+    sides.warnings.push_back(
+        fmt::format("{} of {} tensors paired without a name in common, by content, order and shape; "
+                    "candidate_path says which",
+                    guessed, sides.pairing.pairs.size()));
 }
 
 }  // namespace
 
 Sides open_sides(const std::filesystem::path& reference, const std::filesystem::path& candidate,
-                 const std::filesystem::path& map, bool automatic) {
+                 const std::filesystem::path& map) {
   Sides sides;
-  sides.reference = std::make_unique<Dump>(reference);
-  sides.candidate = std::make_unique<Dump>(candidate);
-  sides.program = load_program(*sides.reference);
-  sides.port = load_program(*sides.candidate);
-  if (sides.program.ops.empty())
-    throw Error(fmt::format("{}: holds no program (written by a port's writer?); give the PyTorch recording first",
-                            reference.string()));
-  sides.tensors = tensors_of(*sides.candidate, sides.port);
-  if (sides.tensors.empty())
+  sides.reference = open_side(reference);
+  sides.candidate = open_side(candidate);
+  for (const OpenedSide* side : {&sides.reference, &sides.candidate})
+    if (side->tensors.empty() && side->program.ops.empty())
+      throw Error(fmt::format("{}: holds no tensor that can be compared", side->file.string()));
+  if (sides.candidate.tensors.empty())
     throw Error(fmt::format("{}: holds no tensor that can be compared", candidate.string()));
-  std::optional<NameMap> names;
-  if (!map.empty()) names = NameMap::parse(text_of(map), map.string());
-  const NameMap* rules = names ? &*names : nullptr;
-  sides.pairing = automatic ? pair_recordings(*sides.reference, sides.program, sides.tensors, &sides.port, rules)
-                            : pair_by_name(sides.program, sides.tensors, &sides.port, rules);
+  if (!map.empty()) sides.map = NameMap::parse(text_of(map), map.string());
+  if (sides.replayable()) pair_up(sides);
   warn(sides);
   return sides;
 }
 
-Side describe_side(const Dump& dump) {
-  return {dump.file().string(), sha256_of_file(dump.file()), dump.model(), dump.producer(), dump.provenance()};
+void require_program(const Sides& sides) {
+  if (!sides.replayable())
+    throw Error(fmt::format("{}: holds no program; give the PyTorch recording (parity_probe.record) first",
+                            sides.reference.file.string()));
+}
+
+Side describe_side(const OpenedSide& side) {
+  const std::string sha256 = std::filesystem::is_regular_file(side.file) ? sha256_of_file(side.file) : "";
+  if (!side.dump) return {side.file.string(), sha256, "", "", nlohmann::json::object()};
+  return {side.file.string(), sha256, side.dump->model(), side.dump->producer(), side.dump->provenance()};
 }
 
 }  // namespace parity

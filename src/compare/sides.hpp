@@ -11,20 +11,32 @@
 
 namespace parity {
 
-struct Sides {
-  std::unique_ptr<Dump> reference, candidate;
-  Program program, port;  // port: empty of ops when a writer recorded it
+/// One side: a recording, or a set of tensors (.safetensors, .npz, .npy, .pt, a folder).
+struct OpenedSide {
+  std::filesystem::path file;
+  std::unique_ptr<Dump> dump;  // one of the two
+  std::unique_ptr<TensorSet> set;
+  Program program;  // without ops when a writer recorded it, empty for a set
   std::vector<CandidateTensor> tensors;
-  PortPairing pairing;
-  std::vector<std::string> warnings;  // interrupted recordings, differing configurations
 };
 
-/// Opens, pairs (map file "" : none) and checks. `automatic`: pair what names leave over by content and order.
-/// Throws Error for files that cannot be used: no program on the reference's side, no comparable tensor on the other.
+struct Sides {
+  OpenedSide reference, candidate;
+  std::optional<NameMap> map;
+  PortPairing pairing;                // of a reference with a program
+  std::vector<std::string> warnings;  // interrupted recordings, differing configurations, guessed pairs
+  bool replayable() const { return !reference.program.ops.empty(); }
+};
+
+/// Opens, pairs (map file "": none; by what names leave over: content and order) and checks.
+/// Throws Error for files that cannot be used and for sides without a comparable tensor.
 Sides open_sides(const std::filesystem::path& reference, const std::filesystem::path& candidate,
-                 const std::filesystem::path& map, bool automatic = true);
+                 const std::filesystem::path& map);
+
+/// Throws Error telling what to do when the reference holds no program.
+void require_program(const Sides& sides);
 
 /// For the report's head.
-Side describe_side(const Dump& dump);
+Side describe_side(const OpenedSide& side);
 
 }  // namespace parity
