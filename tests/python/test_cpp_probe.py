@@ -282,7 +282,7 @@ def test_an_older_file_is_replaced_at_once_and_whoever_reads_it_keeps_it(port, t
 def test_off_costs_nothing_and_the_queue_is_bounded(port, tmp_path):
     figures = json.loads(run(port, "cost", tmp_path / "a.h5").stdout)
     print(figures)
-    assert figures["off_ns"] < 50       # 1.5 ns measured on an idle core
+    assert figures["off_ns"] < 50       # 2 to 4 measured on a machine with 8 busy processes for 2 cores
     assert figures["peak_mib"] < 700    # 1 GiB passed through a queue of 256 MiB
     assert len(points(tmp_path / "a.h5")[1]) == 10_064
     (tmp_path / "a.h5").unlink()
