@@ -4,7 +4,7 @@ import re
 import sys
 
 ORDER = ["core", "dump", "trace", "kernels", "ops", "models", "compare", "video", "report", "bench", "cli"]
-HOMES = {"hdf5.h": "dump", "H5public.h": "dump", "opencv2/": "video", "CLI/": "cli", "cuda_runtime": "kernels", "hwy/": "kernels"}
+HOMES = {"hdf5.h": "dump", "H5public.h": "dump", "opencv2/": "video", "libavcodec/": "video", "libavformat/": "video", "libswscale/": "video", "CLI/": "cli", "cuda_runtime": "kernels", "hwy/": "kernels"}
 
 
 def folder_of(path):

@@ -43,6 +43,10 @@ class File {
   explicit File(const std::filesystem::path& file, bool trusted = false);
 
   const std::filesystem::path& path() const { return path_; }
+  uint64_t size() const { return size_; }  // in bytes
+
+  /// For reading parts of it. Throws Error when missing or no dataset.
+  Handle dataset(std::string_view group, std::string_view name) const { return open_dataset(group, name); }
 
   /// Attributes of the root group; nullopt when absent. Throws Error when of another kind.
   std::optional<std::string> root_string(const char* name) const;

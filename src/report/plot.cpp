@@ -4,15 +4,12 @@
 // told apart by colour-blind readers and by shape; white ground, so that a dark page shows the same picture.
 #include "report/plot.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <cstring>
 
+#include "report/gnuplot.hpp"
 #include "report/markup.hpp"
 #include "report/sink.hpp"
 
@@ -161,26 +158,6 @@ std::string panel(const std::vector<const OpResult*>& rows, const char* name, co
   return out;
 }
 
-/// Runs gnuplot in `folder` on a script there; "" or what went wrong. No shell is involved.
-std::string run_gnuplot(const std::filesystem::path& folder, const std::string& script) {
-  std::string program = "gnuplot", defaults = "-d", file = script;
-  char* arguments[] = {program.data(), defaults.data(), file.data(), nullptr};
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addchdir_np(&actions, folder.c_str());
-  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-  pid_t child = 0;
-  const int error = ::posix_spawnp(&child, "gnuplot", &actions, nullptr, arguments, environ);
-  posix_spawn_file_actions_destroy(&actions);
-  if (error != 0)
-    return fmt::format("gnuplot could not be started ({}): install gnuplot-nox for the plots", std::strerror(error));
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0)
-    if (errno != EINTR) return "gnuplot could not be waited for";
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? "" : fmt::format("gnuplot failed (status {})", status);
-}
-
 std::string slug(const std::string& text) {
   std::string out;
   for (const char c : text)
@@ -249,15 +226,8 @@ Plots draw_plots(const Report& report, const std::filesystem::path& folder) {
       out.exact.push_back(group.title);
       continue;
     }
-    // gnuplot writes under another name; the final one appears when the picture is whole.
-    const std::string script = group.file + ".gnuplot", picture = group.file + ".part";
-    write_file(folder / script, plot_script(group.rows, kTerminal, picture));
-    std::string problem = run_gnuplot(folder, script);
-    std::error_code error, ignored;
-    std::filesystem::remove(folder / script, ignored);
-    if (problem.empty()) std::filesystem::rename(folder / picture, folder / group.file, error);
-    if (error) problem = fmt::format("gnuplot wrote no {}", group.file);
-    std::filesystem::remove(folder / picture, ignored);
+    const std::string problem = draw_gnuplot(
+        folder, group.file, [&](const std::string& output) { return plot_script(group.rows, kTerminal, output); });
     if (!problem.empty()) {
       out.problem = problem;
       break;

@@ -1,0 +1,72 @@
+#include "dump/array_dataset.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "core/error.hpp"
+#include "dump/dump.hpp"
+#include "dump/hdf5.hpp"
+
+namespace parity {
+namespace {
+
+/// Where a recording keeps what was written under `name` (FORMAT.md, "point"); "" when it has no such point.
+std::string recorded_key(const std::filesystem::path& file, const std::string& name) {
+  const Dump dump(file);
+  for (const nlohmann::json& event : dump.events())
+    if (event.value("e", "") == "point" && event.value("path", "") == name && event.value("role", "output") == "output" &&
+        event.contains("k") && event["k"].is_string())
+      return event["k"];
+  return "";
+}
+
+}  // namespace
+
+struct ArrayDataset::Impl {
+  std::string where;
+  hdf5::File file;
+  hdf5::Handle dataset;
+  hdf5::Layout layout;
+
+  Impl(const std::filesystem::path& path, const std::string& name) : file(path) {
+    std::string group = "/", key = name;
+    if (!file.has("/", name) && file.root_string("format")) {
+      group = "/values";
+      key = recorded_key(path, name);
+    }
+    where = fmt::format("{}: dataset '{}'", path.string(), name);
+    if (key.empty() || !file.has(group, key))
+      throw Error(fmt::format("{} is missing (the root holds {}); name another with --dataset", where,
+                              fmt::join(file.names("/"), ", ")));
+    dataset = file.dataset(group, key);
+    layout = hdf5::tensor_layout(dataset.get(), where, file.size());
+    if (!layout.strides.empty()) throw Error(where + " is not stored row-major; write it with numpy.ascontiguousarray");
+  }
+};
+
+ArrayDataset::ArrayDataset(const std::filesystem::path& file, const std::string& name)
+    : impl_(std::make_unique<Impl>(file, name)) {}
+ArrayDataset::~ArrayDataset() = default;
+
+at::ScalarType ArrayDataset::dtype() const { return impl_->layout.dtype; }
+const std::vector<int64_t>& ArrayDataset::shape() const { return impl_->layout.shape; }
+
+at::Tensor ArrayDataset::slice(size_t axis, int64_t index) const {
+  const auto& shape = impl_->layout.shape;
+  std::vector<hsize_t> start(shape.size(), 0), count(shape.begin(), shape.end());
+  std::vector<int64_t> rest = shape;
+  start[axis] = static_cast<hsize_t>(index);
+  count[axis] = 1;
+  rest.erase(rest.begin() + static_cast<int64_t>(axis));
+  at::Tensor out = at::empty(rest, impl_->layout.dtype);
+  if (out.numel() == 0) return out;
+  const hdf5::Handle in_file(H5Dget_space(impl_->dataset.get()));
+  const hdf5::Handle in_memory(H5Screate_simple(static_cast<int>(count.size()), count.data(), nullptr));
+  const hdf5::Handle type(H5Dget_type(impl_->dataset.get()));
+  if (H5Sselect_hyperslab(in_file.get(), H5S_SELECT_SET, start.data(), nullptr, count.data(), nullptr) < 0 ||
+      H5Dread(impl_->dataset.get(), type.get(), in_memory.get(), in_file.get(), H5P_DEFAULT, out.mutable_data_ptr()) < 0)
+    hdf5::fail(fmt::format("{} cannot be read at index {} of axis {}", impl_->where, index, axis));
+  return out;
+}
+
+}  // namespace parity

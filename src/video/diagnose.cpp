@@ -1,0 +1,188 @@
+#include "video/diagnose.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace parity {
+namespace {
+
+constexpr double kFloor = 1e-9;  // of a mean squared error: 90 dB, below it nothing is to be explained
+
+double decibels(double before, double after) { return 10 * std::log10((before + kFloor) / (after + kFloor)); }
+
+template <class T>
+float patch_mean(const Frame& frame, int cx, int cy, int k) {
+  const int x0 = std::max(cx - 1, 0), x1 = std::min(cx + 1, frame.width - 1), y0 = std::max(cy - 1, 0),
+            y1 = std::min(cy + 1, frame.height - 1);
+  double sum = 0;
+  for (int y = y0; y <= y1; ++y)
+    for (int x = x0; x <= x1; ++x)
+      sum += static_cast<double>(frame.as<T>()[(int64_t{y} * frame.width + x) * frame.channels + k]);
+  return static_cast<float>((sum / ((x1 - x0 + 1) * (y1 - y0 + 1)) - static_cast<double>(frame.zero)) / static_cast<double>(frame.span));
+}
+
+double mean_square(const Thumbnail& a, const Thumbnail& b) {
+  double sum = 0;
+  for (size_t i = 0; i < a.values.size(); ++i) {
+    const double d = static_cast<double>(a.values[i]) - static_cast<double>(b.values[i]);
+    sum += d * d;
+  }
+  return a.values.empty() ? 0 : sum / static_cast<double>(a.values.size());
+}
+
+double error_of(const Hypothesis& h, const Thumbnail& r, const Thumbnail& c) {
+  double sum = 0;
+  size_t i = 0;
+  const auto channels = static_cast<size_t>(r.channels);
+  for (size_t y = 0; y < Thumbnail::kRows; ++y)
+    for (size_t x = 0; x < Thumbnail::kColumns; ++x)
+      for (size_t k = 0; k < channels; ++k, ++i) {
+        const size_t from_y = h.flip_y ? Thumbnail::kRows - 1 - y : y, from_x = h.flip_x ? Thumbnail::kColumns - 1 - x : x;
+        const size_t from_k = channels == 3 ? static_cast<size_t>(h.order[k]) : k;
+        const double v = r.values[(from_y * Thumbnail::kColumns + from_x) * channels + from_k];
+        const double d = (h.value[k] ? h.value[k](v) : v) - static_cast<double>(c.values[i]);
+        sum += d * d;
+      }
+  return sum / static_cast<double>(r.values.size());
+}
+
+std::string frames_text(int n) { return n == 1 ? "one frame" : fmt::format("{} frames", n); }
+
+}  // namespace
+
+Thumbnail thumbnail(const Frame& frame) {
+  Thumbnail out;
+  out.channels = frame.channels == 1 ? 1 : std::min(frame.channels, 3) == 3 ? 3 : 1;
+  out.values.reserve(static_cast<size_t>(Thumbnail::kRows * Thumbnail::kColumns * out.channels));
+  for (int y = 0; y < Thumbnail::kRows; ++y)
+    for (int x = 0; x < Thumbnail::kColumns; ++x)
+      for (int k = 0; k < out.channels; ++k) {
+        const int cx = (2 * x + 1) * frame.width / (2 * Thumbnail::kColumns), cy = (2 * y + 1) * frame.height / (2 * Thumbnail::kRows);
+        out.values.push_back(frame.sample == Sample::u8    ? patch_mean<uint8_t>(frame, cx, cy, k)
+                             : frame.sample == Sample::u16 ? patch_mean<uint16_t>(frame, cx, cy, k)
+                                                           : patch_mean<float>(frame, cx, cy, k));
+      }
+  return out;
+}
+
+void Diagnosis::add(const Thumbnail& reference, const Thumbnail& candidate) {
+  if (frames_ == 0) {
+    channels_ = reference.channels;
+    for (Hypothesis& h : simple_hypotheses(channels_)) trials_.push_back({std::move(h), 0});
+  }
+  const double error = mean_square(reference, candidate);
+  error_ += error;
+  for (Trial& trial : trials_) trial.error += error_of(trial.hypothesis, reference, candidate);
+  for (size_t i = 0; i < reference.values.size(); ++i) {
+    const double r = reference.values[i], c = candidate.values[i];
+    Sums& s = sums_[i % static_cast<size_t>(channels_)];
+    s.n += 1, s.r += r, s.c += c, s.rr += r * r, s.cc += c * c, s.rc += r * c;
+  }
+  add_offsets(reference, candidate, error);
+  ++frames_;
+}
+
+void Diagnosis::note_offset(int64_t frame, int offset, double error) {
+  Shift& shift = shifts_[static_cast<size_t>(frame)];
+  if (error < shift.best) shift.best = error, shift.offset = offset;
+}
+
+void Diagnosis::add_offsets(const Thumbnail& reference, const Thumbnail& candidate, double error) {
+  shifts_.push_back({error, error, 0});
+  for (int back = 1; back <= static_cast<int>(references_.size()); ++back) {
+    const size_t at = references_.size() - static_cast<size_t>(back);
+    note_offset(frames_, back, mean_square(references_[at], candidate));           // this frame shows an older one: late
+    note_offset(frames_ - back, -back, mean_square(reference, candidates_[at]));  // an older frame showed this one: early
+  }
+  references_.push_back(reference);
+  candidates_.push_back(candidate);
+  if (references_.size() > kOffsets) references_.pop_front(), candidates_.pop_front();
+}
+
+/// An offset that most frames from some frame to the end agree on, and no frame before it.
+std::optional<Hypothesis> Diagnosis::shifted() const {
+  const auto decided = [](const Shift& s) { return s.offset != 0 && decibels(s.own, s.best) >= 2 * kGain; };
+  std::array<int64_t, 2 * kOffsets + 1> votes{};
+  for (const Shift& s : shifts_)
+    if (decided(s)) ++votes[static_cast<size_t>(s.offset + kOffsets)];
+  const auto most = std::max_element(votes.begin(), votes.end());
+  const int offset = static_cast<int>(most - votes.begin()) - kOffsets;
+  if (*most < 2) return std::nullopt;
+  const auto agrees = [&](const Shift& s) { return decided(s) && s.offset == offset; };
+  const int64_t begin = std::find_if(shifts_.begin(), shifts_.end(), agrees) - shifts_.begin();
+  if (5 * *most < 4 * (frames_ - begin) - 5 * std::abs(offset)) return std::nullopt;  // one in five may be undecided
+  Hypothesis h;
+  h.kind = begin > std::abs(offset) ? "jump" : "offset";
+  h.offset = offset;
+  h.begin = h.kind == "jump" ? begin : 0;
+  h.text = fmt::format("candidate is {} {}{}", frames_text(std::abs(offset)), offset > 0 ? "late" : "early",
+                       h.kind == "jump" ? fmt::format(" from frame {} on ({})", begin, offset > 0 ? "frames were repeated or inserted" : "frames were dropped") : "");
+  return h;
+}
+
+/// candidate = gain * reference + shift in each channel, by least squares.
+Diagnosis::Trial Diagnosis::fitted() const {
+  Trial trial{{.kind = "brightness", .text = "candidate's brightness or contrast differs:"}, 0};
+  for (size_t k = 0; k < static_cast<size_t>(channels_); ++k) {
+    const Sums& s = sums_[k];
+    const double variance = s.rr - s.r * s.r / s.n, covariance = s.rc - s.r * s.c / s.n;
+    const double gain = variance > 1e-12 ? covariance / variance : 1, shift = (s.c - gain * s.r) / s.n;
+    trial.hypothesis.value[k] = [gain, shift](double v) { return gain * v + shift; };
+    trial.hypothesis.text += fmt::format(" {}{:.3f} x {:+.3f}", channels_ == 3 ? fmt::format("{} = ", "RGB"[k]) : "", gain, shift);
+    trial.error += s.cc - 2 * gain * s.rc - 2 * shift * s.c + gain * gain * s.rr + 2 * gain * shift * s.r + shift * shift * s.n;
+  }
+  trial.error = std::max(trial.error, 0.0) / (sums_[0].n * channels_) * static_cast<double>(frames_);
+  return trial;
+}
+
+std::optional<Hypothesis> Diagnosis::best() const {
+  if (frames_ == 0) return std::nullopt;
+  const double n = static_cast<double>(frames_);
+  const auto gain = [&](double error) { return decibels(error_ / n, error / n); };
+  const auto least = std::min_element(trials_.begin(), trials_.end(), [](const Trial& a, const Trial& b) { return a.error < b.error; });
+  const Trial fit = fitted();
+  // A named fault is preferred to a fit with free numbers that is hardly better.
+  const Trial& chosen = gain(fit.error) > gain(least->error) + kGain ? fit : *least;
+  if (auto h = shifted()) {
+    double own = 0, aligned = 0;
+    for (const Shift& s : shifts_) own += s.own, aligned += s.offset == h->offset ? s.best : s.own;
+    if (decibels(own / n, aligned / n) >= gain(chosen.error) - kGain || gain(chosen.error) < kGain) return h;
+  }
+  if (gain(chosen.error) < kGain) return std::nullopt;
+  return chosen.hypothesis;
+}
+
+std::optional<Finding> odd_frames(const std::vector<FrameMetrics>& frames) {
+  constexpr double kApart = 10;  // dB below the median
+  if (frames.size() < 3) return std::nullopt;
+  std::vector<double> errors;
+  for (const FrameMetrics& m : frames) errors.push_back(m.mse);
+  std::nth_element(errors.begin(), errors.begin() + static_cast<int64_t>(errors.size() / 2), errors.end());
+  const double median = errors[errors.size() / 2];
+  std::vector<int64_t> odd;
+  double worst = 0;
+  for (const FrameMetrics& m : frames)
+    if (m.mse > 1e-7 && decibels(m.mse, median) > kApart) odd.push_back(m.index), worst = std::max(worst, m.mse);
+  if (odd.empty() || odd.size() * 4 > frames.size()) return std::nullopt;
+  std::string list;
+  for (size_t i = 0; i < std::min<size_t>(odd.size(), 8); ++i) list += fmt::format("{}{}", i ? ", " : "", odd[i]);
+  if (odd.size() > 8) list += fmt::format(" and {} more", odd.size() - 8);
+  return Finding{"frames",
+                 fmt::format("{} {} far worse than the rest: PSNR down to {:.1f} dB, {}", odd.size() == 1 ? "frame" : "frames", list + (odd.size() == 1 ? " is" : " are"),
+                             -10 * std::log10(worst), median > 0 ? fmt::format("the median frame has {:.1f} dB", -10 * std::log10(median)) : "the median frame is identical"),
+                 {}, {}};
+}
+
+std::optional<Finding> confirmed(const Hypothesis& hypothesis, double before, double after) {
+  if (decibels(before, after) < Diagnosis::kGain) return std::nullopt;
+  Finding out{hypothesis.kind, "", -10 * std::log10(before), {}};
+  if (after > 0) out.psnr_after = -10 * std::log10(after);
+  out.text = fmt::format("{}: PSNR {:.1f} → {} when {}", hypothesis.text, *out.psnr_before,
+                         out.psnr_after ? fmt::format("{:.1f} dB", *out.psnr_after) : "identical",
+                         hypothesis.offset != 0 ? "aligned" : "undone");
+  return out;
+}
+
+}  // namespace parity

@@ -1,0 +1,84 @@
+// Why do two clips differ? Simple transformations of the reference are tried on thumbnails during the first pass; the
+// one that explains most is then checked at full size in a second pass. Only what holds there is reported.
+#pragma once
+#include <array>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "video/clip.hpp"
+
+namespace parity {
+
+/// A few pixels of a frame, spread evenly and symmetrically: kRows x kColumns x channels (1 or 3), in [0, 1].
+struct Thumbnail {
+  static constexpr int kRows = 32, kColumns = 48;
+  int channels = 0;
+  std::vector<float> values;
+};
+Thumbnail thumbnail(const Frame& frame);
+
+/// candidate[i] = change(reference[i - offset]), from candidate frame `begin` on.
+struct Hypothesis {
+  std::string kind, text;  // text: "candidate is one frame late"; the figures are added
+  int offset = 0;
+  int64_t begin = 0;
+  std::array<int, 3> order{0, 1, 2};                     // candidate's channel k is the reference's order[k]
+  bool flip_x = false, flip_y = false;                   // mirrored left-right, upside down
+  std::array<std::function<double(double)>, 3> value{};  // of each channel; empty: as it is
+};
+
+class Diagnosis {
+ public:
+  /// Frames in order.
+  void add(const Thumbnail& reference, const Thumbnail& candidate);
+  /// The hypothesis that lowers the error of the thumbnails most, when by at least kGain dB.
+  std::optional<Hypothesis> best() const;
+
+  static constexpr double kGain = 3;
+  static constexpr int kOffsets = 5;
+
+ private:
+  struct Trial {
+    Hypothesis hypothesis;
+    double error = 0;
+  };
+  void add_offsets(const Thumbnail& reference, const Thumbnail& candidate, double error);
+  void note_offset(int64_t frame, int offset, double error);
+  std::optional<Hypothesis> shifted() const;
+  Trial fitted() const;
+
+  std::vector<Trial> trials_;
+  double error_ = 0;
+  int64_t frames_ = 0;
+  std::deque<Thumbnail> references_, candidates_;  // the last kOffsets
+  struct Shift {
+    double own = 0, best = 0;  // error without an offset, and with the best
+    int offset = 0;
+  };
+  std::vector<Shift> shifts_;  // by candidate frame
+  struct Sums {
+    double n = 0, r = 0, c = 0, rr = 0, cc = 0, rc = 0;
+  };
+  std::array<Sums, 3> sums_{};
+  int channels_ = 0;
+};
+
+/// All hypotheses but offsets and fits, for `channels` channels.
+std::vector<Hypothesis> simple_hypotheses(int channels);
+
+/// The reference under a hypothesis, but for its offset; fp32 in [0, 1].
+Frame changed(const Frame& reference, const Hypothesis& hypothesis);
+
+/// Both clips again, from their begin: mean MSE of the candidate against the changed reference.
+double error_under(FrameSource& reference, FrameSource& candidate, const Hypothesis& hypothesis);
+
+/// Frames far below the rest, from their numbers alone.
+std::optional<Finding> odd_frames(const std::vector<FrameMetrics>& frames);
+
+/// The sentence with its figures; nullopt when full size does not confirm it.
+std::optional<Finding> confirmed(const Hypothesis& hypothesis, double error_before, double error_after);
+
+}  // namespace parity

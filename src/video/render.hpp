@@ -1,0 +1,52 @@
+// What people look at: side-by-side video, contact sheet of the worst frames, heat map of a difference.
+#pragma once
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "video/clip.hpp"
+#include "video/codecs.hpp"
+
+namespace parity {
+
+/// The frame as 8-bit RGB: [0, 1] clipped; grey thrice; of latents the first three channels.
+Frame displayed(const Frame& frame);
+/// |candidate - reference| times `gain`, clipped. 8-bit RGB of one size.
+Frame amplified(const Frame& reference, const Frame& candidate, double gain);
+
+/// reference | candidate | difference, a line of text above; browsers play it.
+class SideBySide {
+ public:
+  /// The name of each side is written above it. Throws Error when the file cannot be written.
+  SideBySide(std::filesystem::path file, double rate, double gain);
+  void add(const ComparedPair& pair);
+  void close();
+
+ private:
+  std::filesystem::path file_;
+  double rate_, gain_;
+  std::unique_ptr<VideoWriter> writer_;
+};
+
+/// Keeps the frames with the largest MSE, a handful.
+class WorstFrames {
+ public:
+  explicit WorstFrames(size_t keep = 4) : keep_(keep) {}
+  void add(const ComparedPair& pair);
+  bool empty() const { return kept_.empty(); }
+  /// One row a frame: reference, candidate, difference.
+  void write_contact_sheet(const std::filesystem::path& file, double gain) const;
+  /// Largest channel difference of the worst frame in false colours, with a scale bar.
+  void write_heat_map(const std::filesystem::path& file) const;
+
+ private:
+  struct Kept {
+    Frame reference, candidate;
+    FrameMetrics metrics;
+  };
+  size_t keep_;
+  std::vector<Kept> kept_;  // worst first
+};
+
+}  // namespace parity

@@ -1,0 +1,104 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "video/canvas.hpp"
+#include "video/render.hpp"
+
+namespace parity {
+namespace {
+
+constexpr int kPanel = 480;  // width of one picture of the contact sheet
+constexpr Colour kGround{255, 255, 255}, kInk{34, 34, 34};
+
+Frame fitted(const Frame& rgb, int width) {
+  const int factor = std::max(1, width / rgb.width);
+  if (rgb.width < width) return frame_codecs().resized(rgb, rgb.width * factor, rgb.height * factor);
+  if (rgb.width == width) return rgb;
+  return frame_codecs().resized(rgb, width, std::max(1, static_cast<int>(int64_t{rgb.height} * width / rgb.width)));
+}
+
+/// Black through purple, orange and yellow to white, evenly rising in lightness: readable by colour-blind people and in
+/// grey.
+Colour heat(double v) {
+  constexpr double kStops[6][3] = {{0, 0, 4}, {70, 20, 110}, {160, 45, 100}, {225, 100, 40}, {250, 190, 60}, {252, 255, 220}};
+  const double at = std::clamp(v, 0.0, 1.0) * 5;
+  const auto low = std::min<size_t>(static_cast<size_t>(at), 4);
+  Colour out{};
+  for (size_t k = 0; k < 3; ++k)
+    out[k] = static_cast<uint8_t>(std::lround(kStops[low][k] + (kStops[low + 1][k] - kStops[low][k]) * (at - static_cast<double>(low))));
+  return out;
+}
+
+/// The largest |difference| of a pixel's channels, and the largest of all.
+std::pair<std::vector<float>, float> pixel_differences(const Frame& reference, const Frame& candidate) {
+  Frame r, c;
+  to_unit(reference, r), to_unit(candidate, c);
+  const auto channels = static_cast<size_t>(r.channels);
+  std::vector<float> out(r.count() / channels);
+  float top = 0;
+  for (size_t i = 0; i < out.size(); ++i) {
+    for (size_t k = 0; k < channels; ++k)
+      out[i] = std::max(out[i], std::abs(r.as<float>()[i * channels + k] - c.as<float>()[i * channels + k]));
+    top = std::max(top, out[i]);
+  }
+  return {std::move(out), top};
+}
+
+}  // namespace
+
+void WorstFrames::add(const ComparedPair& pair) {
+  if (pair.metrics.identical || keep_ == 0) return;
+  if (kept_.size() == keep_ && pair.metrics.mse <= kept_.back().metrics.mse) return;
+  if (kept_.size() == keep_) kept_.pop_back();
+  const auto at = std::find_if(kept_.begin(), kept_.end(), [&](const Kept& k) { return k.metrics.mse < pair.metrics.mse; });
+  kept_.insert(at, {pair.reference, pair.candidate, pair.metrics});
+}
+
+void WorstFrames::write_contact_sheet(const std::filesystem::path& file, double gain) const {
+  if (kept_.empty()) return;
+  const Frame first = fitted(displayed(kept_.front().reference), kPanel);
+  constexpr int kGap = 8, kLine = 26;
+  const int column = std::max(first.width, 320) + kGap, row = first.height + kLine + kGap;
+  Canvas sheet(3 * column + kGap, static_cast<int>(kept_.size()) * row + kGap, kGround);
+  int y = kGap;
+  for (const Kept& k : kept_) {
+    const Frame r = displayed(k.reference), c = displayed(k.candidate);
+    const std::string labels[3] = {fmt::format("frame {}: reference", k.metrics.index),
+                                   caption(k.metrics.index, false, k.metrics.psnr, k.metrics.ssim).substr(fmt::format("frame {}   ", k.metrics.index).size()),
+                                   fmt::format("|difference| x {:g}", gain)};
+    const Frame panels[3] = {fitted(r, kPanel), fitted(c, kPanel), fitted(amplified(r, c, gain), kPanel)};
+    for (int i = 0; i < 3; ++i) {
+      sheet.text(labels[i], kGap + i * column, y + kLine - 9, 10, kInk);
+      sheet.put(panels[i], kGap + i * column, y + kLine);
+    }
+    y += row;
+  }
+  frame_codecs().write_png(file, sheet.frame());
+}
+
+void WorstFrames::write_heat_map(const std::filesystem::path& file) const {
+  if (kept_.empty()) return;
+  const Kept& k = kept_.front();
+  const auto [values, top] = pixel_differences(k.reference, k.candidate);
+  Frame map;
+  map.shape(k.reference.width, k.reference.height, 3, Sample::u8);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const Colour colour = heat(top > 0 ? values[i] / top : 0);
+    std::copy_n(colour.data(), 3, map.as<uint8_t>() + 3 * i);
+  }
+  map = fitted(map, 960);
+  constexpr int kBar = 24, kMargin = 10, kLabels = 110, kLine = 30;
+  const int height = std::max(map.height, 160);
+  Canvas canvas(std::max(map.width + kBar + kLabels + 2 * kMargin, 420), height + kLine + 2 * kMargin, kGround);
+  canvas.text(fmt::format("frame {}: largest |difference| of a pixel's channels", k.metrics.index), kMargin, kLine - 8, 10, kInk);
+  canvas.put(map, kMargin, kLine + kMargin);
+  const int x = map.width + 2 * kMargin;
+  for (int i = 0; i < height; ++i) canvas.fill(x, kLine + kMargin + i, kBar, 1, heat(1 - static_cast<double>(i) / (height - 1)));
+  for (int tick = 0; tick <= 4; ++tick)
+    canvas.text(fmt::format("{:.2f} %", top * 100 * (4 - tick) / 4), x + kBar + 6, kLine + kMargin + 6 + tick * (height - 10) / 4, 9, kInk);
+  frame_codecs().write_png(file, canvas.frame());
+}
+
+}  // namespace parity
