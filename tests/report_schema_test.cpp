@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "report/sink.hpp"
+#include "report/video.hpp"
 #include "report_sample.hpp"
 
 using namespace parity;
@@ -64,4 +65,27 @@ TEST_CASE("report: the schema rejects what the contract forbids") {
   CHECK(rejects([](json& j) { j["ops"][0]["forced"]["cosine"] = 1.5; }));
   CHECK(rejects([](json& j) { j["ops"][0]["forced"]["rel_l2"] = "nan"; }));
   CHECK(rejects([](json& j) { j["first_divergence"]["gate"] = "propagation"; }));
+}
+
+TEST_CASE("report: the section on video satisfies the schema, measured or not, one pair or several") {
+  ClipResult clip;
+  clip.summary.frames = 1;
+  clip.frames.push_back({.mse = .01, .psnr = 20.0, .ssim = .9, .bias = {.1, .2, .3}});
+  clip.checks.push_back({"frame_count", CheckVerdict::fail, "reference 2, candidate 1"});
+  clip.findings.push_back({"offset", "candidate is one frame late", 20.0, {}});
+  VideoReport report;
+  report.clips = {clip};
+  CHECK(complaint(to_json(report)) == "");
+  CHECK(to_json(report)["counts"]["shape"] == 1);
+  CHECK(to_json(report)["verdict"] == "fail");
+  report.clips.push_back(ClipResult{});  // nothing measured: every number null
+  const json two = to_json(report);
+  CHECK(complaint(two) == "");
+  CHECK(two["video"]["pairs"].size() == 2);
+  json bad = two;
+  for (const char* key : {"definition", "summary", "frames", "checks", "diagnosis"}) {
+    bad["video"].erase(key);
+    CHECK(complaint(bad) != "");
+    bad = two;
+  }
 }

@@ -61,20 +61,29 @@ TEST_CASE("video: every seeded frame fault is red and named") {
   const std::vector<Fault> faults{
       {"late", "offset", "one frame late", [](int t, int y, int x, int k) { return scene(t - 1, y, x, k); }},
       {"early", "offset", "2 frames early", [](int t, int y, int x, int k) { return scene(t + 2, y, x, k); }},
-      {"repeated", "jump", "one frame late from frame 6 on", [](int t, int y, int x, int k) { return scene(t < 6 ? t : t - 1, y, x, k); }},
-      {"dropped", "jump", "one frame early from frame 5 on", [](int t, int y, int x, int k) { return scene(t < 5 ? t : t + 1, y, x, k); }},
+      {"repeated", "jump", "one frame late from frame 6 on",
+       [](int t, int y, int x, int k) { return scene(t < 6 ? t : t - 1, y, x, k); }},
+      {"dropped", "jump", "one frame early from frame 5 on",
+       [](int t, int y, int x, int k) { return scene(t < 5 ? t : t + 1, y, x, k); }},
       {"bgr", "channels", "BGR", [](int t, int y, int x, int k) { return scene(t, y, x, 2 - k); }},
       {"half", "range", "(x + 1) / 2", [](int t, int y, int x, int k) { return (scene(t, y, x, k) + 1) / 2; }},
-      {"clipped", "range", "(x + 1) / 2 is missing", [](int t, int y, int x, int k) { return 2 * scene(t, y, x, k) - 1; }},
-      {"limited", "range", "limited-range", [](int t, int y, int x, int k) { return (16 + 219 * scene(t, y, x, k)) / 255; }},
-      {"expanded", "range", "expanded", [](int t, int y, int x, int k) { return (255 * scene(t, y, x, k) - 16) / 219; }},
+      {"clipped", "range", "(x + 1) / 2 is missing",
+       [](int t, int y, int x, int k) { return 2 * scene(t, y, x, k) - 1; }},
+      {"limited", "range", "limited-range",
+       [](int t, int y, int x, int k) { return (16 + 219 * scene(t, y, x, k)) / 255; }},
+      {"expanded", "range", "expanded",
+       [](int t, int y, int x, int k) { return (255 * scene(t, y, x, k) - 16) / 219; }},
       {"inverted", "range", "inverted", [](int t, int y, int x, int k) { return 1 - scene(t, y, x, k); }},
       {"mirrored", "flip", "mirrored", [](int t, int y, int x, int k) { return scene(t, y, 63 - x, k); }},
       {"upside", "flip", "upside down", [](int t, int y, int x, int k) { return scene(t, 47 - y, x, k); }},
-      {"gamma", "gamma", "gamma 2.2", [=](int t, int y, int x, int k) { return std::pow(quantised(scene(t, y, x, k)), 2.2); }},
-      {"encoded", "gamma", "gamma-encoded", [=](int t, int y, int x, int k) { return std::pow(quantised(scene(t, y, x, k)), 1 / 2.2); }},
-      {"brighter", "brightness", "R = 1.000 x +0.0", [](int t, int y, int x, int k) { return scene(t, y, x, k) + .08; }},
-      {"one bad frame", "frames", "frame 7 is far worse", [](int t, int y, int x, int k) { return t == 7 ? scene(t, y, x, k) * .5 : port(t, y, x, k); }},
+      {"gamma", "gamma", "gamma 2.2",
+       [=](int t, int y, int x, int k) { return std::pow(quantised(scene(t, y, x, k)), 2.2); }},
+      {"encoded", "gamma", "gamma-encoded",
+       [=](int t, int y, int x, int k) { return std::pow(quantised(scene(t, y, x, k)), 1 / 2.2); }},
+      {"brighter", "brightness", "R = 1.000 x +0.0",
+       [](int t, int y, int x, int k) { return scene(t, y, x, k) + .08; }},
+      {"one bad frame", "frames", "frame 7 is far worse",
+       [](int t, int y, int x, int k) { return t == 7 ? scene(t, y, x, k) * .5 : port(t, y, x, k); }},
   };
   for (const Fault& fault : faults) {
     CAPTURE(fault.name);
@@ -93,9 +102,11 @@ TEST_CASE("video: every seeded frame fault is red and named") {
 TEST_CASE("video: an offset's second figure is the PSNR of the aligned clips") {
   const Scratch scratch;
   const std::string r = write_u8(scratch / "r.npy", scene);
-  const ClipResult late = compared(r, write_u8(scratch / "c.npy", [](int t, int y, int x, int k) { return port(t - 1, y, x, k); }));
-  const ClipResult aligned = compared(write_u8(scratch / "r1.npy", [](int t, int y, int x, int k) { return scene(t, y, x, k); }, {11, 48, 64, 3}),
-                                      write_u8(scratch / "c1.npy", [](int t, int y, int x, int k) { return port(t, y, x, k); }, {11, 48, 64, 3}));
+  const ClipResult late =
+      compared(r, write_u8(scratch / "c.npy", [](int t, int y, int x, int k) { return port(t - 1, y, x, k); }));
+  const ClipResult aligned = compared(
+      write_u8(scratch / "r1.npy", [](int t, int y, int x, int k) { return scene(t, y, x, k); }, {11, 48, 64, 3}),
+      write_u8(scratch / "c1.npy", [](int t, int y, int x, int k) { return port(t, y, x, k); }, {11, 48, 64, 3}));
   REQUIRE(finding(late, "offset"));
   CHECK(*finding(late, "offset")->psnr_after == Approx(*aligned.summary.psnr_pooled).epsilon(1e-6));
   CHECK(*finding(late, "offset")->psnr_before == Approx(*late.summary.psnr_pooled).epsilon(1e-6));
@@ -117,7 +128,8 @@ TEST_CASE("video: unequal count, size, channels or rate fail without any gate") 
   const ClipResult grey = only(write_u8(scratch / "c.npy", scene, {12, 48, 64, 1}));
   CHECK(check(grey, "channels")->verdict == CheckVerdict::fail);
   const auto luma = [](int t, int y, int x) { return (t * 9 + x + 2 * y) & 255; };
-  const std::string at25 = write_y4m(scratch / "a.y4m", {5, 16, 32, 1}, luma), at24 = write_y4m(scratch / "b.y4m", {5, 16, 32, 1}, luma, "24:1");
+  const std::string at25 = write_y4m(scratch / "a.y4m", {5, 16, 32, 1}, luma),
+                    at24 = write_y4m(scratch / "b.y4m", {5, 16, 32, 1}, luma, "24:1");
   CHECK(overall(compare_clips(at25, at25, {})) == CheckVerdict::pass);
   const ClipResult slower = compare_clips(at25, at24, {});
   CHECK(check(slower, "frame_rate")->verdict == CheckVerdict::fail);

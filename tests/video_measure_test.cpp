@@ -22,7 +22,9 @@ Frame noise(int width, int height, int channels, unsigned seed) {
 Frame near(const Frame& of, unsigned seed) {
   std::mt19937 random(seed);
   Frame out = of;
-  for (size_t i = 0; i < out.count(); ++i) out.as<uint8_t>()[i] = static_cast<uint8_t>(std::clamp<int>(out.as<uint8_t>()[i] + static_cast<int>(random() % 21) - 10, 0, 255));
+  for (size_t i = 0; i < out.count(); ++i)
+    out.as<uint8_t>()[i] =
+        static_cast<uint8_t>(std::clamp<int>(out.as<uint8_t>()[i] + static_cast<int>(random() % 21) - 10, 0, 255));
   return out;
 }
 
@@ -48,7 +50,8 @@ double naive_ssim(const Frame& r, const Frame& c, int size, double sigma, bool s
               const size_t at = static_cast<size_t>(((y0 + y) * r.width + x0 + x) * r.channels + k);
               const double a = r.as<uint8_t>()[at] / 255.0, b = c.as<uint8_t>()[at] / 255.0;
               if (pass == 0) ma += w * a, mb += w * b;
-              if (pass == 1) aa += w * (a - ma) * (a - ma), bb += w * (b - mb) * (b - mb), ab += w * (a - ma) * (b - mb);
+              if (pass == 1)
+                aa += w * (a - ma) * (a - ma), bb += w * (b - mb) * (b - mb), ab += w * (a - ma) * (b - mb);
             }
         const double n = size * size, f = sample ? n / (n - 1) : 1;
         total += (2 * ma * mb + 1e-4) * (2 * f * ab + 9e-4) / ((ma * ma + mb * mb + 1e-4) * (f * aa + f * bb + 9e-4));
@@ -90,7 +93,8 @@ TEST_CASE("video: identical frames have no PSNR and an SSIM of 1") {
 }
 
 TEST_CASE("video: flicker is what the difference changes from frame to frame") {
-  const Frame r0 = rgb_frame(2, 1, {10, 10}), r1 = rgb_frame(2, 1, {20, 10}), c0 = rgb_frame(2, 1, {15, 10}), c1 = rgb_frame(2, 1, {25, 14});
+  const Frame r0 = rgb_frame(2, 1, {10, 10}), r1 = rgb_frame(2, 1, {20, 10}), c0 = rgb_frame(2, 1, {15, 10}),
+              c1 = rgb_frame(2, 1, {25, 14});
   const FrameMetrics m = measure_frame(r1, c1, &r0, &c0, {}).metrics;
   CHECK(*m.flicker == Approx(std::sqrt(16.0 / 2) / 255));  // the constant 5 of the first pixel does not flicker
   CHECK(*m.motion_reference == Approx(std::sqrt(100.0 / 2) / 255));
@@ -129,13 +133,15 @@ TEST_CASE("video: integer, 16-bit and float frames give the same numbers") {
 }
 
 TEST_CASE("video: SSIM against the definition, window by window") {
-  for (const auto [width, height, channels] : {std::array{11, 11, 1}, std::array{23, 17, 3}, std::array{301, 13, 3}, std::array{64, 48, 1}}) {
+  for (const auto [width, height, channels] :
+       {std::array{11, 11, 1}, std::array{23, 17, 3}, std::array{301, 13, 3}, std::array{64, 48, 1}}) {
     const Frame r = noise(width, height, channels, 7), c = near(r, 8);
     CHECK(*ssim_of(r, c, SsimKind::gaussian) == Approx(naive_ssim(r, c, 11, 1.5, false)).epsilon(1e-7));
     CHECK(*ssim_of(r, c, SsimKind::uniform) == Approx(naive_ssim(r, c, 7, 0, true)).epsilon(1e-7));
   }
   // Without variance only the means are left: (2 ab + C1) / (a^2 + b^2 + C1).
-  const Frame a = rgb_frame(16, 16, std::vector<uint8_t>(256, 51)), b = rgb_frame(16, 16, std::vector<uint8_t>(256, 102));
+  const Frame a = rgb_frame(16, 16, std::vector<uint8_t>(256, 51)),
+              b = rgb_frame(16, 16, std::vector<uint8_t>(256, 102));
   for (const SsimKind kind : {SsimKind::gaussian, SsimKind::uniform, SsimKind::ffmpeg})
     CHECK(*ssim_of(a, b, kind) == Approx((.16 + 1e-4) / (.04 + .16 + 1e-4)).epsilon(1e-4));
   CHECK_FALSE(ssim_of(noise(64, 10, 3, 1), noise(64, 10, 3, 2), SsimKind::gaussian));
@@ -147,7 +153,8 @@ TEST_CASE("video: MS-SSIM needs five scales, is 1 for equal frames and falls wit
   CHECK_FALSE(gaussian_ssim(noise(175, 200, 1, 1), noise(175, 200, 1, 1), true).ms_ssim);
   const Frame r = noise(176, 176, 1, 1);
   CHECK(*gaussian_ssim(r, r, true).ms_ssim == Approx(1).epsilon(1e-6));
-  const double little = *gaussian_ssim(r, near(r, 2), true).ms_ssim, much = *gaussian_ssim(r, noise(176, 176, 1, 9), true).ms_ssim;
+  const double little = *gaussian_ssim(r, near(r, 2), true).ms_ssim,
+               much = *gaussian_ssim(r, noise(176, 176, 1, 9), true).ms_ssim;
   CHECK(little < 1);
   CHECK(much < little);
 }
@@ -165,7 +172,8 @@ TEST_CASE("video: percentiles of a clip are those of all its differences") {
   CHECK(floats.exact());
   Differences many;
   many.magnitudes.resize(DifferencePool::kExactFloats / 2 + 1);
-  for (size_t i = 0; i < many.magnitudes.size(); ++i) many.magnitudes[i] = static_cast<float>(i) / static_cast<float>(many.magnitudes.size());
+  for (size_t i = 0; i < many.magnitudes.size(); ++i)
+    many.magnitudes[i] = static_cast<float>(i) / static_cast<float>(many.magnitudes.size());
   DifferencePool large;
   large.add(many);
   large.add(many);

@@ -121,7 +121,8 @@ void bias3(const uint8_t* r, const uint8_t* c, int64_t pixels, DifferenceSums& o
   }
   for (size_t k = 0; k < 3; ++k) {
     out.bias[k] += total(plus[k]) - total(minus[k]);
-    for (auto j = i; j < pixels; ++j) out.bias[k] += c[3 * j + static_cast<int64_t>(k)] - r[3 * j + static_cast<int64_t>(k)];
+    for (auto j = i; j < pixels; ++j)
+      out.bias[k] += c[3 * j + static_cast<int64_t>(k)] - r[3 * j + static_cast<int64_t>(k)];
   }
 }
 

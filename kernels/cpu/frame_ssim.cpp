@@ -23,8 +23,9 @@ using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 
 constexpr int kQuantities = 4;
-constexpr int kStrip = 768;                             // results of a row in one strip; a multiple of 3 * any vector
-constexpr int kRow = (kStrip + 10 * 3 + 6 * HWY_MAX_BYTES / 4 + 63) / 64 * 64;  // its inputs, and what the last vectors read beyond
+constexpr int kStrip = 768;  // results of a row in one strip; a multiple of 3 * any vector
+constexpr int kRow =
+    (kStrip + 10 * 3 + 6 * HWY_MAX_BYTES / 4 + 63) / 64 * 64;  // its inputs, and what the last vectors read beyond
 
 HWY_INLINE V load(const uint8_t* p) {
   return hn::ConvertTo(D(), hn::PromoteTo(hn::RebindToSigned<D>(), hn::LoadU(hn::Rebind<uint8_t, D>(), p)));
@@ -91,17 +92,15 @@ template <int kTaps>
 HWY_INLINE Terms one_vector(const Row& means, const V* weights, int x, int channels, const Constants& k) {
   V mean[kQuantities];
   for (int q = 0; q < kQuantities; ++q)
-    mean[q] = windowed<kTaps>(weights, [&](int t) HWY_ATTR {
-      return hn::LoadU(D(), means.quantity[q] + x + t * channels);
-    });
+    mean[q] =
+        windowed<kTaps>(weights, [&](int t) HWY_ATTR { return hn::LoadU(D(), means.quantity[q] + x + t * channels); });
   const V ab = hn::Mul(mean[0], mean[1]), squares = hn::MulAdd(mean[0], mean[0], hn::Mul(mean[1], mean[1]));
   const V variances = hn::Mul(k.covariance, hn::Sub(mean[2], squares)),
           covariance = hn::Mul(k.covariance, hn::Sub(mean[3], ab));
   const V contrast = hn::Div(hn::Add(hn::Add(covariance, covariance), k.c2), hn::Add(variances, k.c2));
   const V a = hn::Add(mean[0], k.half), b = hn::Add(mean[1], k.half);
   const V product = hn::Mul(a, b);
-  const V luminance = hn::Div(hn::Add(hn::Add(product, product), k.c1),
-                              hn::Add(hn::MulAdd(a, a, hn::Mul(b, b)), k.c1));
+  const V luminance = hn::Div(hn::Add(hn::Add(product, product), k.c1), hn::Add(hn::MulAdd(a, a, hn::Mul(b, b)), k.c1));
   return {hn::Mul(luminance, contrast), contrast};
 }
 

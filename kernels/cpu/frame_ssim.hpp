@@ -1,5 +1,5 @@
-// SSIM of two images on the CPU: windowed means and (co)variances in one sweep, vectorised with Highway, the instruction
-// set chosen at run time. Knows nothing of videos or verdicts: src/video does.
+// SSIM of two images on the CPU: windowed means and (co)variances in one sweep, vectorised with Highway, the
+// instruction set chosen at run time. Knows nothing of videos or verdicts: src/video does.
 #pragma once
 #include <array>
 #include <cstdint>

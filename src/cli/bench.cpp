@@ -72,6 +72,7 @@ void add_bench(CLI::App& app, Action& action) {
   auto options = std::make_shared<BenchOptions>();
   CLI::App* bench = app.add_subcommand("bench", "Time and memory, measured here");
   bench->require_subcommand(1);
+  add_bench_video(*bench, action);
   CLI::App* wan = bench->add_subcommand(
       "wan",
       "One forward of the SkyReels-V2 / Wan transformer, random weights unless told (default: I2V 1.3B, 9 frames of "

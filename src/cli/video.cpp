@@ -24,7 +24,8 @@ namespace fs = std::filesystem;
 
 struct VideoOptions {
   Common common;
-  std::string reference, candidate, out = "reports/latest", ssim = "gaussian", space = "rgb", range, layout, dataset = "frames", thresholds, into;
+  std::string reference, candidate, out = "reports/latest", ssim = "gaussian", space = "rgb", range, layout,
+                                    dataset = "frames", thresholds, into;
   std::string candidate_layout, candidate_range;
   std::optional<double> min_psnr, min_ssim;
   double amplify = 8, rate = 24;
@@ -43,13 +44,15 @@ std::map<std::string, fs::path> clips_in(const fs::path& folder) {
     if (!clip) continue;
     const std::string name = entry.is_directory() ? entry.path().filename().string() : entry.path().stem().string();
     if (!found.emplace(name, entry.path()).second)
-      throw Error(fmt::format("{}: several clips are named '{}'; pairs are made by name without suffix", folder.string(), name));
+      throw Error(fmt::format("{}: several clips are named '{}'; pairs are made by name without suffix",
+                              folder.string(), name));
   }
   return found;
 }
 
 bool has_pictures(const fs::path& folder) {
-  return std::any_of(fs::directory_iterator(folder), {}, [](const auto& entry) { return entry.is_regular_file() && is_picture_file(entry.path()); });
+  return std::any_of(fs::directory_iterator(folder), {},
+                     [](const auto& entry) { return entry.is_regular_file() && is_picture_file(entry.path()); });
 }
 
 /// Two folders without pictures are folders of clips, paired by name.
@@ -62,11 +65,13 @@ std::vector<Pair> pairs_of(const VideoOptions& options) {
   std::vector<Pair> pairs;
   for (const auto& [name, path] : references) {
     const auto found = candidates.find(name);
-    if (found == candidates.end()) throw Error(fmt::format("{}: no counterpart of '{}'", c.string(), path.filename().string()));
+    if (found == candidates.end())
+      throw Error(fmt::format("{}: no counterpart of '{}'", c.string(), path.filename().string()));
     pairs.push_back({name, path, found->second});
   }
   for (const auto& [name, path] : candidates)
-    if (!references.contains(name)) throw Error(fmt::format("{}: no counterpart of '{}'", r.string(), path.filename().string()));
+    if (!references.contains(name))
+      throw Error(fmt::format("{}: no counterpart of '{}'", r.string(), path.filename().string()));
   if (pairs.empty()) throw Error(fmt::format("{}: holds neither pictures nor clips", r.string()));
   std::sort(pairs.begin(), pairs.end(), [](const Pair& a, const Pair& b) { return natural_less(a.name, b.name); });
   return pairs;
@@ -80,7 +85,8 @@ void set_range(SourceOptions& source, const std::string& text) {
   }
   double low = 0, high = 0;
   char rest = 0;
-  if (std::sscanf(text.c_str(), "%lf,%lf%c", &low, &high, &rest) != 2 || !std::isfinite(low) || !std::isfinite(high) || !(low < high))
+  if (std::sscanf(text.c_str(), "%lf,%lf%c", &low, &high, &rest) != 2 || !std::isfinite(low) || !std::isfinite(high) ||
+      !(low < high))
     throw Error(fmt::format("--range '{}' is neither LOW,HIGH with LOW < HIGH nor 'none'", text));
   source.range = {low, high};
 }
@@ -100,7 +106,9 @@ ClipOptions clip_options(const VideoOptions& options) {
   }
   if (clip.reference.no_range != clip.candidate.no_range) throw Error("--range none must hold for both clips");
   clip.measure.ranged = !clip.reference.no_range;
-  clip.measure.ssim = options.ssim == "gaussian" ? SsimKind::gaussian : options.ssim == "uniform" ? SsimKind::uniform : SsimKind::ffmpeg;
+  clip.measure.ssim = options.ssim == "gaussian"  ? SsimKind::gaussian
+                      : options.ssim == "uniform" ? SsimKind::uniform
+                                                  : SsimKind::ffmpeg;
   clip.measure.ms_ssim = !options.no_ms_ssim;
   if (!options.thresholds.empty()) clip.thresholds = read_thresholds(options.thresholds);
   if (options.min_psnr) clip.thresholds.min_psnr = options.min_psnr;
@@ -118,7 +126,8 @@ class Pictures {
   void begin(const ClipResult& result) {
     if (options_.no_video) return;
     const double rate = result.reference.rate.value_or(options_.rate);
-    side_by_side_.emplace(fs::path(options_.out) / (prefix_ + "side-by-side.mp4"), std::clamp(rate, 1.0, 240.0), options_.amplify);
+    side_by_side_.emplace(fs::path(options_.out) / (prefix_ + "side-by-side.mp4"), std::clamp(rate, 1.0, 240.0),
+                          options_.amplify);
   }
   void add(const ComparedPair& pair) {
     worst_.add(pair);
@@ -208,34 +217,64 @@ int video(const VideoOptions& options, const std::string& command_line) {
 }
 
 void add_input_options(CLI::App& command, VideoOptions& o) {
-  command.add_option("reference", o.reference, "Video file, y4m, picture, folder of pictures, .npy, .npz, .h5, or a folder of such clips")->required()->type_name("REF");
+  command
+      .add_option("reference", o.reference,
+                  "Video file, y4m, picture, folder of pictures, .npy, .npz, .h5, or a folder of such clips")
+      ->required()
+      ->type_name("REF");
   command.add_option("candidate", o.candidate, "The same")->required()->type_name("CAND");
-  command.add_option("--range", o.range, "Which array values mean 0 and 1, such as -1,1; 'none': no PSNR, no SSIM (latents). Default: floats in [0, 1]")->type_name("LOW,HIGH");
-  command.add_option("--candidate-range", o.candidate_range, "The candidate's, when it is another")->type_name("LOW,HIGH");
-  command.add_option("--layout", o.layout, "Axes of arrays, such as CTHW for latents; B: an axis of length 1. Default: THWC")->type_name("AXES");
-  command.add_option("--candidate-layout", o.candidate_layout, "The candidate's, when it is another")->type_name("AXES");
-  command.add_option("--dataset", o.dataset, "Name in an HDF5 file, a recording or a .npz")->capture_default_str()->type_name("NAME");
+  command
+      .add_option("--range", o.range,
+                  "Which array values mean 0 and 1, such as -1,1; 'none': no PSNR, no SSIM (latents). Default: floats "
+                  "in [0, 1]")
+      ->type_name("LOW,HIGH");
+  command.add_option("--candidate-range", o.candidate_range, "The candidate's, when it is another")
+      ->type_name("LOW,HIGH");
+  command
+      .add_option("--layout", o.layout,
+                  "Axes of arrays, such as CTHW for latents; B: an axis of length 1. Default: THWC")
+      ->type_name("AXES");
+  command.add_option("--candidate-layout", o.candidate_layout, "The candidate's, when it is another")
+      ->type_name("AXES");
+  command.add_option("--dataset", o.dataset, "Name in an HDF5 file, a recording or a .npz")
+      ->capture_default_str()
+      ->type_name("NAME");
 }
 
 void add_measure_options(CLI::App& command, VideoOptions& o) {
-  command.add_option("--ssim", o.ssim, "gaussian: 11x11, sigma 1.5 (Wang et al. 2004); uniform: 7x7 (scikit-image's default); ffmpeg: 8x8 blocks")
+  command
+      .add_option(
+          "--ssim", o.ssim,
+          "gaussian: 11x11, sigma 1.5 (Wang et al. 2004); uniform: 7x7 (scikit-image's default); ffmpeg: 8x8 blocks")
       ->check(CLI::IsMember({"gaussian", "uniform", "ffmpeg"}))
       ->capture_default_str();
-  command.add_option("--space", o.space, "rgb, or luma: the coded Y plane of videos")->check(CLI::IsMember({"rgb", "luma"}))->capture_default_str();
+  command.add_option("--space", o.space, "rgb, or luma: the coded Y plane of videos")
+      ->check(CLI::IsMember({"rgb", "luma"}))
+      ->capture_default_str();
   command.add_option("--min-psnr", o.min_psnr, "Fail when any frame has less, in dB")->type_name("DB");
   command.add_option("--min-ssim", o.min_ssim, "Fail when any frame has less")->type_name("SSIM");
-  command.add_option("--thresholds", o.thresholds, "Ratings and gates (reports/video-thresholds.json is the default)")->check(CLI::ExistingFile)->type_name("FILE");
+  command.add_option("--thresholds", o.thresholds, "Ratings and gates (reports/video-thresholds.json is the default)")
+      ->check(CLI::ExistingFile)
+      ->type_name("FILE");
   command.add_flag("--no-ms-ssim", o.no_ms_ssim, "Leave MS-SSIM out");
   command.add_flag("--no-diagnosis", o.no_diagnosis, "Do not look for the cause of a difference");
 }
 
 void add_output_options(CLI::App& command, VideoOptions& o) {
-  command.add_option("--out", o.out, "Folder of video.md, video.json, plots, pictures, side-by-side.mp4")->capture_default_str()->type_name("DIR");
+  command.add_option("--out", o.out, "Folder of video.md, video.json, plots, pictures, side-by-side.mp4")
+      ->capture_default_str()
+      ->type_name("DIR");
   command.add_flag("--metrics-only", o.metrics_only, "Write nothing into --out");
   command.add_flag("--no-video", o.no_video, "No side-by-side video");
-  command.add_option("--amplify", o.amplify, "Factor of the differences shown")->check(CLI::Range(1.0, 255.0))->capture_default_str();
-  command.add_option("--rate", o.rate, "Frames a second of the side-by-side video where the reference states none")->check(CLI::Range(1.0, 240.0))->capture_default_str();
-  command.add_option("--into", o.into, "Also put the section \"video\" into this report.json of a run")->check(CLI::ExistingFile)->type_name("FILE");
+  command.add_option("--amplify", o.amplify, "Factor of the differences shown")
+      ->check(CLI::Range(1.0, 255.0))
+      ->capture_default_str();
+  command.add_option("--rate", o.rate, "Frames a second of the side-by-side video where the reference states none")
+      ->check(CLI::Range(1.0, 240.0))
+      ->capture_default_str();
+  command.add_option("--into", o.into, "Also put the section \"video\" into this report.json of a run")
+      ->check(CLI::ExistingFile)
+      ->type_name("FILE");
   add_common(command, o.common);
 }
 
@@ -243,13 +282,13 @@ void add_output_options(CLI::App& command, VideoOptions& o) {
 
 void add_video(CLI::App& app, Action& action, const std::string& command_line) {
   auto options = std::make_shared<VideoOptions>();
-  CLI::App* command = app.add_subcommand("video", "Frames of two clips: MSE, PSNR, SSIM, differences, what explains them, side-by-side video");
+  CLI::App* command = app.add_subcommand(
+      "video", "Frames of two clips: MSE, PSNR, SSIM, differences, what explains them, side-by-side video");
   add_input_options(*command, *options);
   add_measure_options(*command, *options);
   add_output_options(*command, *options);
-  command->callback([options, &action, command_line] {
-    action = [options, command_line] { return video(*options, command_line); };
-  });
+  command->callback(
+      [options, &action, command_line] { action = [options, command_line] { return video(*options, command_line); }; });
 }
 
 }  // namespace parity::cli

@@ -14,10 +14,48 @@ namespace {
 std::string recorded_key(const std::filesystem::path& file, const std::string& name) {
   const Dump dump(file);
   for (const nlohmann::json& event : dump.events())
-    if (event.value("e", "") == "point" && event.value("path", "") == name && event.value("role", "output") == "output" &&
-        event.contains("k") && event["k"].is_string())
+    if (event.value("e", "") == "point" && event.value("path", "") == name &&
+        event.value("role", "output") == "output" && event.contains("k") && event["k"].is_string())
       return event["k"];
   return "";
+}
+
+/// Of a dataset that others wrote, without the attribute that recordings have.
+at::ScalarType plain_dtype(hid_t dataset, const std::string& where) {
+  const hdf5::Handle type(H5Dget_type(dataset));
+  if (!type) hdf5::fail(where + " has no readable type");
+  const H5T_class_t kind = H5Tget_class(type.get());
+  const size_t size = H5Tget_size(type.get());
+  const bool little = size == 1 || H5Tget_order(type.get()) == H5T_ORDER_LE;
+  if (kind == H5T_INTEGER && little && H5Tget_sign(type.get()) == H5T_SGN_NONE && size <= 2)
+    return size == 1 ? at::kByte : at::kUInt16;
+  size_t sign = 0, exponent = 0, exponent_size = 0, mantissa = 0, mantissa_size = 0;
+  if (kind == H5T_FLOAT && little &&
+      H5Tget_fields(type.get(), &sign, &exponent, &exponent_size, &mantissa, &mantissa_size) >= 0) {
+    if (size == 2 && mantissa_size == 10) return at::kHalf;
+    if (size == 2 && mantissa_size == 7) return at::kBFloat16;
+    if (size == 4 && mantissa_size == 23) return at::kFloat;
+    if (size == 8 && mantissa_size == 52) return at::kDouble;
+  }
+  throw Error(where + " holds neither uint8, uint16 nor floats in little endian; convert it");
+}
+
+hdf5::Layout plain_layout(hid_t dataset, const std::string& where, uint64_t file_size) {
+  hdf5::Layout layout;
+  layout.dtype = plain_dtype(dataset, where);
+  const hdf5::Handle space(H5Dget_space(dataset));
+  const int axes = space ? H5Sget_simple_extent_ndims(space.get()) : -1;
+  if (axes < 0 || axes > 8) throw Error(where + " has no shape of up to 8 axes");
+  std::vector<hsize_t> shape(static_cast<size_t>(axes));
+  if (axes > 0) H5Sget_simple_extent_dims(space.get(), shape.data(), nullptr);
+  uint64_t bytes = at::elementSize(layout.dtype);
+  for (const hsize_t n : shape) {
+    if (n > INT64_MAX || __builtin_mul_overflow(bytes, static_cast<uint64_t>(n), &bytes))
+      throw Error(where + " declares an impossible shape");
+    layout.shape.push_back(static_cast<int64_t>(n));
+  }
+  if (bytes > 0) hdf5::check_storage(dataset, bytes, where, file_size);
+  return layout;
 }
 
 }  // namespace
@@ -39,7 +77,9 @@ struct ArrayDataset::Impl {
       throw Error(fmt::format("{} is missing (the root holds {}); name another with --dataset", where,
                               fmt::join(file.names("/"), ", ")));
     dataset = file.dataset(group, key);
-    layout = hdf5::tensor_layout(dataset.get(), where, file.size());
+    const bool recorded = hdf5::string_attribute(dataset.get(), "dtype", where).has_value();
+    layout = recorded ? hdf5::tensor_layout(dataset.get(), where, file.size())
+                      : plain_layout(dataset.get(), where, file.size());
     if (!layout.strides.empty()) throw Error(where + " is not stored row-major; write it with numpy.ascontiguousarray");
   }
 };
@@ -64,7 +104,8 @@ at::Tensor ArrayDataset::slice(size_t axis, int64_t index) const {
   const hdf5::Handle in_memory(H5Screate_simple(static_cast<int>(count.size()), count.data(), nullptr));
   const hdf5::Handle type(H5Dget_type(impl_->dataset.get()));
   if (H5Sselect_hyperslab(in_file.get(), H5S_SELECT_SET, start.data(), nullptr, count.data(), nullptr) < 0 ||
-      H5Dread(impl_->dataset.get(), type.get(), in_memory.get(), in_file.get(), H5P_DEFAULT, out.mutable_data_ptr()) < 0)
+      H5Dread(impl_->dataset.get(), type.get(), in_memory.get(), in_file.get(), H5P_DEFAULT, out.mutable_data_ptr()) <
+          0)
     hdf5::fail(fmt::format("{} cannot be read at index {} of axis {}", impl_->where, index, axis));
   return out;
 }

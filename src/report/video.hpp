@@ -19,7 +19,7 @@ struct VideoReport {
   std::string command, date, reference, candidate;  // the two paths as given
   double seconds = 0;
   nlohmann::json machine;
-  std::vector<ClipResult> clips;  // at least one
+  std::vector<ClipResult> clips;       // at least one
   std::vector<ClipPictures> pictures;  // one for each clip, or none at all
 };
 
@@ -31,17 +31,18 @@ ClipSummary pooled(const std::vector<ClipResult>& clips);
 
 std::string ssim_name(SsimKind kind);
 
-nlohmann::json video_json(const ClipResult& result);       // the section "video" of one pair
-nlohmann::json to_json(const VideoReport& report);         // parity-report/1
-/// `existing`, a parity-report/1 read from `file`, with this report's section "video", counts and verdict; written back.
+nlohmann::json video_json(const ClipResult& result);  // the section "video" of one pair
+nlohmann::json to_json(const VideoReport& report);    // parity-report/1
+/// `existing`, a parity-report/1 read from `file`, with this report's section "video", counts and verdict; written
+/// back.
 void merge_into(const VideoReport& report, const std::filesystem::path& file, nlohmann::json existing);
 
 /// video.md with its plots beside it in `folder`.
 void write_video_markdown(const VideoReport& report, const std::filesystem::path& folder);
 std::string video_console(const VideoReport& report, bool colour);
 
-/// The plots of one clip: error over time, histogram of differences. Returns the file names; "" and a problem where gnuplot
-/// is missing or fails.
+/// The plots of one clip: error over time, histogram of differences. Returns the file names; "" and a problem where
+/// gnuplot is missing or fails.
 struct ClipPlots {
   std::string over_time, histogram, problem;
 };

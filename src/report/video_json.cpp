@@ -41,7 +41,8 @@ json definition_json(const Definition& d) {
           {"data_range", d.ranged ? json(1.0) : json(nullptr)},
           {"range", d.range ? json(*d.range) : json{0, 1}},
           {"mean_rel_diff", "mean |d| / max(reference, 1/255)"},
-          {"percentiles", d.exact_percentiles ? "exact, linear between ranks" : "of frames exact, of the clip to 1/8192 of the value"},
+          {"percentiles",
+           d.exact_percentiles ? "exact, linear between ranks" : "of frames exact, of the clip to 1/8192 of the value"},
           {"flicker", "root mean square of the change of (candidate - reference) from one frame to the next"}};
 }
 
@@ -94,11 +95,10 @@ json frame_json(const FrameMetrics& m) {
 }
 
 json clip_json(const ClipFacts& f, int64_t frames) {
-  return {{"path", plain(f.path)},     {"kind", f.kind},
-          {"format", plain(f.format)}, {"conversion", plain(f.conversion)},
-          {"width", f.width},          {"height", f.height},
-          {"channels", f.channels},    {"frames", frames},
-          {"rate", value(f.rate)}};
+  return {
+      {"path", plain(f.path)}, {"kind", f.kind},     {"format", plain(f.format)}, {"conversion", plain(f.conversion)},
+      {"width", f.width},      {"height", f.height}, {"channels", f.channels},    {"frames", frames},
+      {"rate", value(f.rate)}};
 }
 
 Verdict verdict_of(CheckVerdict v) {
@@ -107,7 +107,8 @@ Verdict verdict_of(CheckVerdict v) {
 
 /// Structure is a shape, a gate a failure.
 Verdict check_verdict(const Check& check) {
-  return check.verdict == CheckVerdict::fail && !check.name.starts_with("min_") ? Verdict::shape : verdict_of(check.verdict);
+  return check.verdict == CheckVerdict::fail && !check.name.starts_with("min_") ? Verdict::shape
+                                                                                : verdict_of(check.verdict);
 }
 
 }  // namespace
@@ -122,7 +123,10 @@ json video_json(const ClipResult& r) {
   for (const Check& c : r.checks)
     checks.push_back({{"name", c.name}, {"verdict", verdict_name(check_verdict(c))}, {"text", plain(c.text)}});
   for (const Finding& f : r.findings)
-    findings.push_back({{"kind", f.kind}, {"text", plain(f.text)}, {"psnr_before", value(f.psnr_before)}, {"psnr_after", value(f.psnr_after)}});
+    findings.push_back({{"kind", f.kind},
+                        {"text", plain(f.text)},
+                        {"psnr_before", value(f.psnr_before)},
+                        {"psnr_after", value(f.psnr_after)}});
   return {{"name", plain(r.name)},
           {"definition", definition_json(r.definition)},
           {"reference", clip_json(r.reference, r.reference_frames)},
@@ -177,7 +181,8 @@ json to_json(const VideoReport& report) {
 void merge_into(const VideoReport& report, const std::filesystem::path& file, json existing) {
   const json own = to_json(report);
   existing["video"] = own["video"];
-  for (const auto& [verdict, count] : own["counts"].items()) existing["counts"][verdict] = existing["counts"][verdict].get<int64_t>() + count.get<int64_t>();
+  for (const auto& [verdict, count] : own["counts"].items())
+    existing["counts"][verdict] = existing["counts"][verdict].get<int64_t>() + count.get<int64_t>();
   if (own["verdict"] == "fail" || existing["verdict"] == "pass") existing["verdict"] = own["verdict"];
   write_file(file, existing.dump(1, ' ', false, json::error_handler_t::replace) + "\n");
 }

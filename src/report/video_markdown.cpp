@@ -22,13 +22,15 @@ std::string fixed(std::optional<double> value, int digits, const char* unit = ""
 std::string percent(std::optional<double> value) { return value ? fmt::format("{:.2f} %", *value * 100) : "–"; }
 
 std::string clip_row(const char* what, const ClipFacts& f, int64_t frames) {
-  return row({what, markdown_code(f.path), markdown(f.format), std::to_string(frames), fmt::format("{}×{}", f.width, f.height),
-              f.rate ? fmt::format("{:.5g}", *f.rate) : "–"});
+  return row({what, markdown_code(f.path), markdown(f.format), std::to_string(frames),
+              fmt::format("{}×{}", f.width, f.height), f.rate ? fmt::format("{:.5g}", *f.rate) : "–"});
 }
 
 std::string clips(const ClipResult& r) {
-  std::string out = row({"", "clip", "format", "frames", "size", "frames/s"}) + row({"---", "---", "---", "--:", "--:", "--:"});
-  return out + clip_row("reference", r.reference, r.reference_frames) + clip_row("candidate", r.candidate, r.candidate_frames) + "\n";
+  std::string out =
+      row({"", "clip", "format", "frames", "size", "frames/s"}) + row({"---", "---", "---", "--:", "--:", "--:"});
+  return out + clip_row("reference", r.reference, r.reference_frames) +
+         clip_row("candidate", r.candidate, r.candidate_frames) + "\n";
 }
 
 std::string explained(const ClipResult& r) {
@@ -43,7 +45,8 @@ std::string explained(const ClipResult& r) {
 
 std::string summary(const ClipResult& r) {
   if (r.summary.frames == 0) return "Nothing was measured: the frames cannot be laid over each other.\n\n";
-  std::string out = row({fmt::format("{} frames", r.summary.frames), "mean", "worst frame"}) + row({"---", "--:", "--:"});
+  std::string out =
+      row({fmt::format("{} frames", r.summary.frames), "mean", "worst frame"}) + row({"---", "--:", "--:"});
   for (const ShownRow& s : shown_summary(r.summary)) out += row({s.what, s.mean, s.worst});
   out += row({"rating", r.summary.rating.empty() ? "–" : fmt::format("**{}**", markdown(r.summary.rating)), ""});
   return out + fmt::format("\n{}.\n\n", markdown(definition_text(r.definition)));
@@ -55,10 +58,14 @@ std::string pictures(const ClipResult& r, const ClipPlots& plots, const ClipPict
   if (!plots.histogram.empty()) out += fmt::format("![Histogram of the differences]({})\n\n", plots.histogram);
   if (!plots.problem.empty()) out += fmt::format("⚠️ Plots are missing: {}.\n\n", markdown(plots.problem));
   if (made && !made->contact_sheet.empty())
-    out += fmt::format("**Worst frames**: reference, candidate, difference ×{:g}\n\n![Worst frames]({})\n\n", made->amplification, made->contact_sheet);
-  if (made && !made->heat_map.empty()) out += fmt::format("**Where frame {} differs**\n\n![Heat map of the difference]({})\n\n", r.summary.psnr_min_frame, made->heat_map);
+    out += fmt::format("**Worst frames**: reference, candidate, difference ×{:g}\n\n![Worst frames]({})\n\n",
+                       made->amplification, made->contact_sheet);
+  if (made && !made->heat_map.empty())
+    out += fmt::format("**Where frame {} differs**\n\n![Heat map of the difference]({})\n\n", r.summary.psnr_min_frame,
+                       made->heat_map);
   if (made && !made->side_by_side.empty())
-    out += fmt::format("**Side by side** (reference, candidate, difference ×{:g}): [{}]({})\n\n", made->amplification, made->side_by_side, made->side_by_side);
+    out += fmt::format("**Side by side** (reference, candidate, difference ×{:g}): [{}]({})\n\n", made->amplification,
+                       made->side_by_side, made->side_by_side);
   return out;
 }
 
@@ -67,16 +74,18 @@ std::string frame_table(const ClipResult& r) {
   std::string table = row({"frame", "MSE", "PSNR, dB", "SSIM", "MS-SSIM", "max", "mean", "p95", "p99", "equal"});
   table += row({"--:", "--:", "--:", "--:", "--:", "--:", "--:", "--:", "--:", "--:"});
   for (const FrameMetrics& m : r.frames)
-    table += row({std::to_string(m.index), number(m.mse), m.identical ? "identical" : fixed(m.psnr, 2), fixed(m.ssim, 5), fixed(m.ms_ssim, 5),
-                  percent(m.max_abs), percent(m.mean_abs), percent(m.p95_abs), percent(m.p99_abs), share(m.equal_share)});
+    table += row({std::to_string(m.index), number(m.mse), m.identical ? "identical" : fixed(m.psnr, 2),
+                  fixed(m.ssim, 5), fixed(m.ms_ssim, 5), percent(m.max_abs), percent(m.mean_abs), percent(m.p95_abs),
+                  percent(m.p99_abs), share(m.equal_share)});
   if (r.frames.size() <= kOpenRows) return "### Every frame\n\n" + table + "\n";
   return fmt::format("<details>\n<summary>All {} frames</summary>\n\n{}\n</details>\n\n", r.frames.size(), table);
 }
 
-std::string one_clip(const ClipResult& r, const ClipPictures* made, const std::filesystem::path& folder, const std::string& prefix) {
+std::string one_clip(const ClipResult& r, const ClipPictures* made, const std::filesystem::path& folder,
+                     const std::string& prefix) {
   const ClipPlots plots = draw_clip_plots(r, folder, prefix);
-  return fmt::format("{} **{}**\n\n", sign(overall(r)), markdown(verdict_sentence(r))) + explained(r) + clips(r) + summary(r) +
-         pictures(r, plots, made) + frame_table(r);
+  return fmt::format("{} **{}**\n\n", sign(overall(r)), markdown(verdict_sentence(r))) + explained(r) + clips(r) +
+         summary(r) + pictures(r, plots, made) + frame_table(r);
 }
 
 std::string pairs(const VideoReport& report) {
@@ -84,8 +93,10 @@ std::string pairs(const VideoReport& report) {
                     row({"---", "--:", "--:", "--:", "--:", "--:", "---"});
   for (const ClipResult& c : report.clips) {
     const ClipSummary& s = c.summary;
-    out += row({markdown(c.name), std::to_string(s.frames), s.frames > 0 && s.identical_frames == s.frames ? "identical" : fixed(s.psnr_mean, 2, " dB"),
-                fixed(s.psnr_min, 2, " dB"), fixed(s.ssim_mean, 5), fixed(s.ssim_min, 5), fmt::format("{} {}", sign(overall(c)), markdown(verdict_sentence(c)))});
+    out += row({markdown(c.name), std::to_string(s.frames),
+                s.frames > 0 && s.identical_frames == s.frames ? "identical" : fixed(s.psnr_mean, 2, " dB"),
+                fixed(s.psnr_min, 2, " dB"), fixed(s.ssim_mean, 5), fixed(s.ssim_min, 5),
+                fmt::format("{} {}", sign(overall(c)), markdown(verdict_sentence(c)))});
   }
   return out + "\n";
 }
@@ -93,8 +104,10 @@ std::string pairs(const VideoReport& report) {
 std::string provenance(const VideoReport& report) {
   std::string out = "## Where these numbers come from\n\n";
   if (!report.command.empty()) out += fmt::format("- command: {}\n", markdown_code(report.command));
-  if (report.machine.is_object() && report.machine.contains("cpu")) out += fmt::format("- machine: {}\n", markdown(report.machine["cpu"].get<std::string>()));
-  return out + fmt::format("- {}{:.3g} s\n", report.date.empty() ? "" : fmt::format("{}, ", markdown(report.date)), report.seconds);
+  if (report.machine.is_object() && report.machine.contains("cpu"))
+    out += fmt::format("- machine: {}\n", markdown(report.machine["cpu"].get<std::string>()));
+  return out + fmt::format("- {}{:.3g} s\n", report.date.empty() ? "" : fmt::format("{}, ", markdown(report.date)),
+                           report.seconds);
 }
 
 }  // namespace
@@ -107,7 +120,8 @@ void write_video_markdown(const VideoReport& report, const std::filesystem::path
   } else {
     text += pairs(report);
     for (size_t i = 0; i < report.clips.size(); ++i)
-      text += fmt::format("## {}\n\n", markdown(report.clips[i].name)) + one_clip(report.clips[i], made(i), folder, fmt::format("{}-", i + 1));
+      text += fmt::format("## {}\n\n", markdown(report.clips[i].name)) +
+              one_clip(report.clips[i], made(i), folder, fmt::format("{}-", i + 1));
   }
   write_file(folder / "video.md", text + provenance(report));
 }

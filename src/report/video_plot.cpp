@@ -12,11 +12,14 @@ namespace parity {
 namespace {
 
 constexpr const char* kLook =
-    "set border 3 linecolor '#444444'\nset tics nomirror textcolor '#222222'\nset grid ytics linecolor '#dddddd' linewidth 1\n"
+    "set border 3 linecolor '#444444'\nset tics nomirror textcolor '#222222'\nset grid ytics linecolor '#dddddd' "
+    "linewidth 1\n"
     "set lmargin at screen 0.115\nset rmargin at screen 0.975\n";
 
 std::string terminal(int height) {
-  return fmt::format("set terminal svg size 900,{} noenhanced font 'DejaVu Sans,Verdana,sans-serif,16' background '#ffffff'\n", height);
+  return fmt::format(
+      "set terminal svg size 900,{} noenhanced font 'DejaVu Sans,Verdana,sans-serif,16' background '#ffffff'\n",
+      height);
 }
 
 template <class F>
@@ -59,21 +62,27 @@ std::string over_time(const ClipResult& r, const std::string& output) {
   const auto place = [&] {
     const double height = .86 / panels, top = .97 - panel * (height + .03 / panels);
     const bool last = ++panel == panels;
-    return fmt::format("set tmargin at screen {:.3f}\nset bmargin at screen {:.3f}\nset format x '{}'\nset xlabel '{}'\n", top,
-                       top - height + .03, last ? "%g" : "", last ? "frame" : "");
+    return fmt::format(
+        "set tmargin at screen {:.3f}\nset bmargin at screen {:.3f}\nset format x '{}'\nset xlabel '{}'\n", top,
+        top - height + .03, last ? "%g" : "", last ? "frame" : "");
   };
-  const char* style = r.frames.size() > 120 ? "lines linewidth 1.5" : "linespoints linewidth 1.5 pointtype 7 pointsize 0.4";
+  const char* style =
+      r.frames.size() > 120 ? "lines linewidth 1.5" : "linespoints linewidth 1.5 pointtype 7 pointsize 0.4";
   if (has_psnr)
     s += series("psnr", r.frames, psnr) + place() + padded_range(r.frames, psnr, .5) +
          fmt::format("set ylabel 'PSNR, dB'\nplot $psnr with {} linecolor '#0072b2' notitle\n", style);
   if (has_ssim)
     s += series("ssim", r.frames, ssim) + place() + padded_range(r.frames, ssim, .0005) +
          fmt::format("set ylabel 'SSIM'\nplot $ssim with {} linecolor '#009e73' notitle\n", style);
-  s += series("mean", r.frames, mean) + series("p99", r.frames, p99) + place() + "set key top right horizontal samplen 1.5\n";
+  s += series("mean", r.frames, mean) + series("p99", r.frames, p99) + place() +
+       "set key top right horizontal samplen 1.5\n";
   double top = 1e-9;
   for (const FrameMetrics& m : r.frames) top = std::max(top, m.p99_abs * 100);
   s += fmt::format("set yrange [0:{:.6g}]\n", top * 1.4);  // room for the key
-  s += fmt::format("set ylabel '|difference|, %'\nplot $p99 with {0} linecolor '#e69f00' title '99th percentile', $mean with {0} linecolor '#d55e00' title 'mean'\n", style);
+  s += fmt::format(
+      "set ylabel '|difference|, %'\nplot $p99 with {0} linecolor '#e69f00' title '99th percentile', $mean with {0} "
+      "linecolor '#d55e00' title 'mean'\n",
+      style);
   return s + "unset multiplot\n";
 }
 
@@ -89,12 +98,17 @@ std::string histogram(const ClipResult& r, const std::string& output) {
       s += fmt::format("{:.8g} {:.8g}\n", (static_cast<double>(i) + .5) * bin, h.counts[i] / total);
       least = std::min(least, h.counts[i] / total);
     }
-  s += "EOD\nset logscale y\nset format y '1e%T'\nset bmargin at screen 0.17\nset tmargin at screen 0.96\nset style fill solid 0.8 noborder\n";
-  s += fmt::format("set boxwidth {:.8g}\nset xrange [0:{:.8g}]\nset yrange [{:.3g}:1.5]\nset xlabel '|difference|, % of the range'\nset ylabel 'share of samples'\n",
-                   bin * .9, h.top * 100, least / 3);
+  s += "EOD\nset logscale y\nset format y '1e%T'\nset bmargin at screen 0.17\nset tmargin at screen 0.96\nset style "
+       "fill solid 0.8 noborder\n";
+  s += fmt::format(
+      "set boxwidth {:.8g}\nset xrange [0:{:.8g}]\nset yrange [{:.3g}:1.5]\nset xlabel '|difference|, % of the "
+      "range'\nset ylabel 'share of samples'\n",
+      bin * .9, h.top * 100, least / 3);
   const auto line = [&](std::optional<double> at, const char* name, const char* colour, double y) {
-    return at ? fmt::format("set arrow from {0:.8g}, graph 0 to {0:.8g}, graph 1 nohead linecolor '{2}' dashtype 2 front\nset label '{1}' at {0:.8g}, graph {3} offset 0.4,0 textcolor '{2}' front\n",
-                            *at * 100, name, colour, y)
+    return at ? fmt::format(
+                    "set arrow from {0:.8g}, graph 0 to {0:.8g}, graph 1 nohead linecolor '{2}' dashtype 2 front\nset "
+                    "label '{1}' at {0:.8g}, graph {3} offset 0.4,0 textcolor '{2}' front\n",
+                    *at * 100, name, colour, y)
               : std::string();
   };
   s += line(r.summary.p95_abs_diff, "p95", "#222222", .95) + line(r.summary.p99_abs_diff, "p99", "#c40000", .88);

@@ -27,31 +27,32 @@ std::string psnr_text(const ClipSummary& s) {
 }  // namespace
 
 std::vector<ShownRow> shown_summary(const ClipSummary& s) {
-  std::vector<ShownRow> rows{
-      {"MSE", number(s.mse_mean), number(s.mse_max)},
-      {"PSNR", psnr_text(s), at_frame(fixed(s.psnr_min, 2, " dB"), s.psnr_min_frame)},
-      {"SSIM", fixed(s.ssim_mean, 5), at_frame(fixed(s.ssim_min, 5), s.ssim_min_frame)},
-      {"MS-SSIM", fixed(s.ms_ssim_mean, 5), fixed(s.ms_ssim_min, 5)},
-      {"absolute difference", percent(s.mean_abs_diff), percent(s.max_abs_diff)},
-      {"absolute difference, p95", percent(s.p95_abs_diff), ""},
-      {"absolute difference, p99", percent(s.p99_abs_diff), ""},
-      {"relative difference", percent(s.mean_rel_diff), ""},
-      {"equal samples", share(s.equal_share), ""},
-      {"flicker (change of the difference)", percent(s.flicker), ""},
-      {"motion, candidate / reference", fixed(s.motion_ratio, 4), ""}};
+  std::vector<ShownRow> rows{{"MSE", number(s.mse_mean), number(s.mse_max)},
+                             {"PSNR", psnr_text(s), at_frame(fixed(s.psnr_min, 2, " dB"), s.psnr_min_frame)},
+                             {"SSIM", fixed(s.ssim_mean, 5), at_frame(fixed(s.ssim_min, 5), s.ssim_min_frame)},
+                             {"MS-SSIM", fixed(s.ms_ssim_mean, 5), fixed(s.ms_ssim_min, 5)},
+                             {"absolute difference", percent(s.mean_abs_diff), percent(s.max_abs_diff)},
+                             {"absolute difference, p95", percent(s.p95_abs_diff), ""},
+                             {"absolute difference, p99", percent(s.p99_abs_diff), ""},
+                             {"relative difference", percent(s.mean_rel_diff), ""},
+                             {"equal samples", share(s.equal_share), ""},
+                             {"flicker (change of the difference)", percent(s.flicker), ""},
+                             {"motion, candidate / reference", fixed(s.motion_ratio, 4), ""}};
   std::string bias;
   for (const double b : s.bias) bias += fmt::format("{}{:+.3f} %", bias.empty() ? "" : ", ", b * 100);
   if (s.bias.size() <= 4) rows.push_back({s.bias.size() == 3 ? "bias R, G, B" : "bias", bias, ""});
-  if (s.identical_frames > 0) rows.push_back({"identical frames", fmt::format("{} of {}", s.identical_frames, s.frames), ""});
+  if (s.identical_frames > 0)
+    rows.push_back({"identical frames", fmt::format("{} of {}", s.identical_frames, s.frames), ""});
   return rows;
 }
 
 std::string definition_text(const Definition& d) {
-  const char* ssim = d.ssim == SsimKind::gaussian  ? "SSIM: Gaussian 11x11, σ 1.5, population covariance, border cropped"
-                     : d.ssim == SsimKind::uniform ? "SSIM: uniform 7x7, sample covariance, border cropped (scikit-image's default)"
-                                                   : "SSIM: 8x8 blocks 4 apart (FFmpeg's filter)";
-  return fmt::format("{}, on {}; PSNR: mean of the frames that differ, data range {}; {}", ssim, d.luma ? "luma" : "RGB in [0, 1]",
-                     d.ranged ? "1" : "none", d.conversion);
+  const char* ssim = d.ssim == SsimKind::gaussian ? "SSIM: Gaussian 11x11, σ 1.5, population covariance, border cropped"
+                     : d.ssim == SsimKind::uniform
+                         ? "SSIM: uniform 7x7, sample covariance, border cropped (scikit-image's default)"
+                         : "SSIM: 8x8 blocks 4 apart (FFmpeg's filter)";
+  return fmt::format("{}, on {}; PSNR: mean of the frames that differ, data range {}; {}", ssim,
+                     d.luma ? "luma" : "RGB in [0, 1]", d.ranged ? "1" : "none", d.conversion);
 }
 
 std::string verdict_sentence(const ClipResult& result) {
@@ -62,8 +63,11 @@ std::string verdict_sentence(const ClipResult& result) {
   const CheckVerdict v = overall(result);
   if (v == CheckVerdict::fail) return "FAIL: " + failed;
   if (v == CheckVerdict::inconclusive) return "INCONCLUSIVE: " + failed;
+  const bool gated = std::any_of(result.checks.begin(), result.checks.end(),
+                                 [](const Check& c) { return c.name.starts_with("min_"); });
   const std::string& rating = result.summary.rating;
-  return fmt::format("PASS: {} frames compared{}", result.summary.frames, rating.empty() ? "" : ", rated " + rating);
+  return fmt::format("{}: {} frames compared{}", gated ? "PASS" : "MEASURED, no gate set", result.summary.frames,
+                     rating.empty() ? "" : ", rated " + rating);
 }
 
 CheckVerdict overall(const VideoReport& report) {
@@ -88,7 +92,8 @@ ClipSummary pooled(const std::vector<ClipResult>& clips) {
     for (const ClipResult& c : clips)
       if (c.summary.*of) {
         // PSNR's mean is over the frames that differ.
-        const double w = static_cast<double>(of == &ClipSummary::psnr_mean ? c.summary.frames - c.summary.identical_frames : c.summary.frames);
+        const double w = static_cast<double>(
+            of == &ClipSummary::psnr_mean ? c.summary.frames - c.summary.identical_frames : c.summary.frames);
         sum += *(c.summary.*of) * w, weight += w;
       }
     if (weight > 0) all.*of = sum / weight;
@@ -102,7 +107,8 @@ ClipSummary pooled(const std::vector<ClipResult>& clips) {
       if (from) to = !to ? *from : largest ? std::max(*to, *from) : std::min(*to, *from);
     };
     extreme(all.mse_max, s.mse_max, true), extreme(all.max_abs_diff, s.max_abs_diff, true);
-    extreme(all.psnr_min, s.psnr_min, false), extreme(all.ssim_min, s.ssim_min, false), extreme(all.ms_ssim_min, s.ms_ssim_min, false);
+    extreme(all.psnr_min, s.psnr_min, false), extreme(all.ssim_min, s.ssim_min, false),
+        extreme(all.ms_ssim_min, s.ms_ssim_min, false);
     all.frames += s.frames, all.identical_frames += s.identical_frames;
   }
   return all;

@@ -33,20 +33,24 @@ std::string default_layout(const std::vector<int64_t>& shape, const std::string&
   if (shape.size() == 4 && colours) return "THWC";
   if (shape.size() == 3) return colours ? "HWC" : "THW";
   if (shape.size() == 2) return "HW";
-  throw Error(fmt::format("{}: shape ({}) is not (T,H,W,C) with 1, 3 or 4 channels; state its axes, for example --layout CTHW",
-                          where, fmt::join(shape, ",")));
+  throw Error(
+      fmt::format("{}: shape ({}) is not (T,H,W,C) with 1, 3 or 4 channels; state its axes, for example --layout CTHW",
+                  where, fmt::join(shape, ",")));
 }
 
 void check_layout(const std::string& layout, const std::vector<int64_t>& shape, const std::string& where) {
   const auto times = [&](char c) { return std::count(layout.begin(), layout.end(), c); };
-  if (layout.find_first_not_of("BTHWC") != std::string::npos || times('H') != 1 || times('W') != 1 || times('T') > 1 || times('C') > 1)
+  if (layout.find_first_not_of("BTHWC") != std::string::npos || times('H') != 1 || times('W') != 1 || times('T') > 1 ||
+      times('C') > 1)
     throw Error(fmt::format("{}: --layout {} is not made of T, H, W, C and B, each once", where, layout));
   if (layout.size() != shape.size())
-    throw Error(fmt::format("{}: shape ({}) does not have the axes of --layout {}", where, fmt::join(shape, ","), layout));
+    throw Error(
+        fmt::format("{}: shape ({}) does not have the axes of --layout {}", where, fmt::join(shape, ","), layout));
   for (size_t i = 0; i < shape.size(); ++i) {
     if (shape[i] == 0) throw Error(fmt::format("{}: shape ({}) is empty", where, fmt::join(shape, ",")));
     if (layout[i] == 'B' && shape[i] != 1)
-      throw Error(fmt::format("{}: axis B of shape ({}) holds several clips; save one of them", where, fmt::join(shape, ",")));
+      throw Error(
+          fmt::format("{}: axis B of shape ({}) holds several clips; save one of them", where, fmt::join(shape, ",")));
   }
 }
 
@@ -60,7 +64,8 @@ class ArraySource : public FrameSource {
     check_layout(layout_, array_->shape(), facts_.path);
     const at::ScalarType dtype = array_->dtype();
     if (dtype != at::kByte && dtype != at::kUInt16 && !at::isFloatingType(dtype))
-      throw Error(fmt::format("{}: dtype {} cannot be frames; save uint8, uint16 or floats", facts_.path, dtype_name(dtype)));
+      throw Error(
+          fmt::format("{}: dtype {} cannot be frames; save uint8, uint16 or floats", facts_.path, dtype_name(dtype)));
     sample_ = dtype == at::kByte ? Sample::u8 : dtype == at::kUInt16 ? Sample::u16 : Sample::f32;
     describe();
   }
@@ -98,9 +103,11 @@ class ArraySource : public FrameSource {
     alpha_ = size('C') == 4 && sample_ != Sample::f32;
     facts_.channels = alpha_ ? 3 : static_cast<int>(size('C'));
     if (alpha_) facts_.warnings.push_back(facts_.path + ": its fourth channel is taken for alpha and left out");
-    facts_.format = fmt::format("{} ({}) = {}", dtype_name(array_->dtype()), fmt::join(layout_, ","), fmt::join(shape, "x"));
-    const std::array<double, 2> range =
-        range_.value_or(std::array{0.0, sample_ == Sample::u8 ? 255.0 : sample_ == Sample::u16 ? 65535.0 : 1.0});
+    facts_.format =
+        fmt::format("{} ({}) = {}", dtype_name(array_->dtype()), fmt::join(layout_, ","), fmt::join(shape, "x"));
+    const std::array<double, 2> range = range_.value_or(std::array{0.0, sample_ == Sample::u8    ? 255.0
+                                                                        : sample_ == Sample::u16 ? 65535.0
+                                                                                                 : 1.0});
     zero_ = static_cast<float>(range[0]);
     span_ = static_cast<float>(range[1] - range[0]);
     facts_.conversion = no_range_ && sample_ == Sample::f32
@@ -141,10 +148,12 @@ class ArraySource : public FrameSource {
       low = std::min(low, v[i]);
       high = std::max(high, v[i]);
     }
-    if (!finite) throw Error(fmt::format("{}: frame {} holds NaN or Inf; there is no picture to compare", facts_.path, next_));
+    if (!finite)
+      throw Error(fmt::format("{}: frame {} holds NaN or Inf; there is no picture to compare", facts_.path, next_));
     if (range_ || no_range_ || (low >= -1e-5F && high <= 1 + 1e-5F)) return;
-    throw Error(fmt::format("{}: frame {} holds values from {:.4g} to {:.4g}, not in [0, 1]; state their range, for example --range -1,1",
-                            facts_.path, next_, low, high));
+    throw Error(fmt::format(
+        "{}: frame {} holds values from {:.4g} to {:.4g}, not in [0, 1]; state their range, for example --range -1,1",
+        facts_.path, next_, low, high));
   }
 
   std::unique_ptr<ArrayFile> array_;

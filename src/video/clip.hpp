@@ -48,8 +48,8 @@ struct Check {
 
 /// What explains a difference.
 struct Finding {
-  std::string kind;  // offset, jump, channels, range, gamma, flip, brightness, frames
-  std::string text;  // one sentence
+  std::string kind;                               // offset, jump, channels, range, gamma, flip, brightness, frames
+  std::string text;                               // one sentence
   std::optional<double> psnr_before, psnr_after;  // of the mean MSE, at full size, without and with it undone
 };
 
@@ -97,14 +97,15 @@ struct ClipOptions {
   SourceOptions reference, candidate;
   MeasureOptions measure;
   Thresholds thresholds;
-  int threads = 0;                                     // 0: as many as the machine has
+  int threads = 0;  // 0: as many as the machine has
   bool diagnose = true;
-  std::function<void(const ClipResult&)> begin;        // once facts are known, before the first frame
-  std::function<void(const ComparedPair&)> pair;       // frames in order
+  std::function<void(const ClipResult&)> begin;   // once facts are known, before the first frame
+  std::function<void(const ComparedPair&)> pair;  // frames in order
   std::function<void(int64_t done)> progress;
 };
 
-/// Reads, measures, judges and explains; memory does not grow with the clips' length but for the list of numbers. Throws Error for unusable input.
+/// Reads, measures, judges and explains; memory does not grow with the clips' length but for the list of numbers.
+/// Throws Error for unusable input.
 ClipResult compare_clips(const std::string& reference, const std::string& candidate, const ClipOptions& options);
 
 }  // namespace parity

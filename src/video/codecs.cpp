@@ -24,10 +24,11 @@ void* open_library() {
 FrameCodecs* load() {
   void* library = open_library();
   if (!library)
-    throw Error(fmt::format("{}: cannot be loaded ({}); build the target parity-frames", PARITY_FRAMES_LIBRARY,
-                            ::dlerror()));
+    throw Error(
+        fmt::format("{}: cannot be loaded ({}); build the target parity-frames", PARITY_FRAMES_LIBRARY, ::dlerror()));
   const auto make = reinterpret_cast<Make>(::dlsym(library, "parity_frame_codecs"));
-  if (!make) throw Error(fmt::format("{}: is of another version; build the target parity-frames", PARITY_FRAMES_LIBRARY));
+  if (!make)
+    throw Error(fmt::format("{}: is of another version; build the target parity-frames", PARITY_FRAMES_LIBRARY));
   return make();
 }
 

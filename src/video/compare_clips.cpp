@@ -35,7 +35,8 @@ class Summing {
     s_.identical_frames += m.identical;
     add_mean(mse_, m.mse), add_mean(absolute_, m.mean_abs), add_mean(equal_, m.equal_share);
     add_mean(psnr_, m.psnr), add_mean(ssim_, m.ssim), add_mean(ms_ssim_, m.ms_ssim), add_mean(relative_, m.mean_rel);
-    if (m.rel_l2) add_mean(reference_square_, *m.rel_l2 > 0 ? std::optional(m.mse / (*m.rel_l2 * *m.rel_l2)) : std::nullopt);
+    if (m.rel_l2)
+      add_mean(reference_square_, *m.rel_l2 > 0 ? std::optional(m.mse / (*m.rel_l2 * *m.rel_l2)) : std::nullopt);
     s_.mse_max = std::max(s_.mse_max.value_or(0), m.mse);
     s_.max_abs_diff = std::max(s_.max_abs_diff.value_or(0), m.max_abs);
     least(m.psnr, s_.psnr_min, s_.psnr_min_frame, m.index);
@@ -59,7 +60,8 @@ class Summing {
     s.p99_abs_diff = pool.percentile(.99);
     for (const double b : bias_) s.bias.push_back(b / static_cast<double>(std::max<int64_t>(s.frames, 1)));
     if (flicker_.value()) s.flicker = std::sqrt(*flicker_.value());
-    if (motion_r_.value() && *motion_r_.value() > 0) s.motion_ratio = std::sqrt(*motion_c_.value() / *motion_r_.value());
+    if (motion_r_.value() && *motion_r_.value() > 0)
+      s.motion_ratio = std::sqrt(*motion_c_.value() / *motion_r_.value());
     return s;
   }
 
@@ -97,7 +99,8 @@ class Comparison {
     if (options_.begin) options_.begin(result_);
     pass();
     if (result_.reference_frames == 0 || result_.candidate_frames == 0)
-      throw Error(fmt::format("{}: holds no frames", result_.reference_frames == 0 ? reference_path_ : candidate_path_));
+      throw Error(
+          fmt::format("{}: holds no frames", result_.reference_frames == 0 ? reference_path_ : candidate_path_));
     summarise();
     judge(result_, options_.thresholds, times_apart_);
     if (options_.diagnose) explain();
@@ -127,11 +130,14 @@ class Comparison {
     d.ssim = options_.measure.ssim;
     d.ranged = options_.measure.ranged;
     d.range = options_.reference.range;
-    d.conversion = r.conversion == c.conversion ? r.conversion : fmt::format("reference: {}; candidate: {}", r.conversion, c.conversion);
+    d.conversion = r.conversion == c.conversion
+                       ? r.conversion
+                       : fmt::format("reference: {}; candidate: {}", r.conversion, c.conversion);
     for (const ClipFacts* facts : {&r, &c})
       result_.warnings.insert(result_.warnings.end(), facts->warnings.begin(), facts->warnings.end());
     if (r.kind == "video" && c.kind == "video" && r.conversion != c.conversion)
-      result_.warnings.push_back("the two videos become RGB in different ways (see definition): part of the difference is the conversion");
+      result_.warnings.push_back(
+          "the two videos become RGB in different ways (see definition): part of the difference is the conversion");
   }
 
   bool comparable() const {
@@ -141,7 +147,8 @@ class Comparison {
 
   void pass() {
     ReadAhead references(*reference_), candidates(*candidate_);
-    const size_t workers = static_cast<size_t>(options_.threads > 0 ? options_.threads : std::max(1U, std::thread::hardware_concurrency()));
+    const size_t workers = static_cast<size_t>(
+        options_.threads > 0 ? options_.threads : std::max(1U, std::thread::hardware_concurrency()));
     FramePtr r1, c1;
     while (true) {
       FramePtr r = references.next(), c = candidates.next();

@@ -20,7 +20,8 @@ float patch_mean(const Frame& frame, int cx, int cy, int k) {
   for (int y = y0; y <= y1; ++y)
     for (int x = x0; x <= x1; ++x)
       sum += static_cast<double>(frame.as<T>()[(int64_t{y} * frame.width + x) * frame.channels + k]);
-  return static_cast<float>((sum / ((x1 - x0 + 1) * (y1 - y0 + 1)) - static_cast<double>(frame.zero)) / static_cast<double>(frame.span));
+  return static_cast<float>((sum / ((x1 - x0 + 1) * (y1 - y0 + 1)) - static_cast<double>(frame.zero)) /
+                            static_cast<double>(frame.span));
 }
 
 double mean_square(const Thumbnail& a, const Thumbnail& b) {
@@ -39,7 +40,8 @@ double error_of(const Hypothesis& h, const Thumbnail& r, const Thumbnail& c) {
   for (size_t y = 0; y < Thumbnail::kRows; ++y)
     for (size_t x = 0; x < Thumbnail::kColumns; ++x)
       for (size_t k = 0; k < channels; ++k, ++i) {
-        const size_t from_y = h.flip_y ? Thumbnail::kRows - 1 - y : y, from_x = h.flip_x ? Thumbnail::kColumns - 1 - x : x;
+        const size_t from_y = h.flip_y ? Thumbnail::kRows - 1 - y : y,
+                     from_x = h.flip_x ? Thumbnail::kColumns - 1 - x : x;
         const size_t from_k = channels == 3 ? static_cast<size_t>(h.order[k]) : k;
         const double v = r.values[(from_y * Thumbnail::kColumns + from_x) * channels + from_k];
         const double d = (h.value[k] ? h.value[k](v) : v) - static_cast<double>(c.values[i]);
@@ -59,7 +61,8 @@ Thumbnail thumbnail(const Frame& frame) {
   for (int y = 0; y < Thumbnail::kRows; ++y)
     for (int x = 0; x < Thumbnail::kColumns; ++x)
       for (int k = 0; k < out.channels; ++k) {
-        const int cx = (2 * x + 1) * frame.width / (2 * Thumbnail::kColumns), cy = (2 * y + 1) * frame.height / (2 * Thumbnail::kRows);
+        const int cx = (2 * x + 1) * frame.width / (2 * Thumbnail::kColumns),
+                  cy = (2 * y + 1) * frame.height / (2 * Thumbnail::kRows);
         out.values.push_back(frame.sample == Sample::u8    ? patch_mean<uint8_t>(frame, cx, cy, k)
                              : frame.sample == Sample::u16 ? patch_mean<uint16_t>(frame, cx, cy, k)
                                                            : patch_mean<float>(frame, cx, cy, k));
@@ -93,8 +96,9 @@ void Diagnosis::add_offsets(const Thumbnail& reference, const Thumbnail& candida
   shifts_.push_back({error, error, 0});
   for (int back = 1; back <= static_cast<int>(references_.size()); ++back) {
     const size_t at = references_.size() - static_cast<size_t>(back);
-    note_offset(frames_, back, mean_square(references_[at], candidate));           // this frame shows an older one: late
-    note_offset(frames_ - back, -back, mean_square(reference, candidates_[at]));  // an older frame showed this one: early
+    note_offset(frames_, back, mean_square(references_[at], candidate));  // this frame shows an older one: late
+    note_offset(frames_ - back, -back,
+                mean_square(reference, candidates_[at]));  // an older frame showed this one: early
   }
   references_.push_back(reference);
   candidates_.push_back(candidate);
@@ -118,7 +122,10 @@ std::optional<Hypothesis> Diagnosis::shifted() const {
   h.offset = offset;
   h.begin = h.kind == "jump" ? begin : 0;
   h.text = fmt::format("candidate is {} {}{}", frames_text(std::abs(offset)), offset > 0 ? "late" : "early",
-                       h.kind == "jump" ? fmt::format(" from frame {} on ({})", begin, offset > 0 ? "frames were repeated or inserted" : "frames were dropped") : "");
+                       h.kind == "jump"
+                           ? fmt::format(" from frame {} on ({})", begin,
+                                         offset > 0 ? "frames were repeated or inserted" : "frames were dropped")
+                           : "");
   return h;
 }
 
@@ -130,8 +137,10 @@ Diagnosis::Trial Diagnosis::fitted() const {
     const double variance = s.rr - s.r * s.r / s.n, covariance = s.rc - s.r * s.c / s.n;
     const double gain = variance > 1e-12 ? covariance / variance : 1, shift = (s.c - gain * s.r) / s.n;
     trial.hypothesis.value[k] = [gain, shift](double v) { return gain * v + shift; };
-    trial.hypothesis.text += fmt::format(" {}{:.3f} x {:+.3f}", channels_ == 3 ? fmt::format("{} = ", "RGB"[k]) : "", gain, shift);
-    trial.error += s.cc - 2 * gain * s.rc - 2 * shift * s.c + gain * gain * s.rr + 2 * gain * shift * s.r + shift * shift * s.n;
+    trial.hypothesis.text +=
+        fmt::format(" {}{:.3f} x {:+.3f}", channels_ == 3 ? fmt::format("{} = ", "RGB"[k]) : "", gain, shift);
+    trial.error +=
+        s.cc - 2 * gain * s.rc - 2 * shift * s.c + gain * gain * s.rr + 2 * gain * shift * s.r + shift * shift * s.n;
   }
   trial.error = std::max(trial.error, 0.0) / (sums_[0].n * channels_) * static_cast<double>(frames_);
   return trial;
@@ -141,7 +150,8 @@ std::optional<Hypothesis> Diagnosis::best() const {
   if (frames_ == 0) return std::nullopt;
   const double n = static_cast<double>(frames_);
   const auto gain = [&](double error) { return decibels(error_ / n, error / n); };
-  const auto least = std::min_element(trials_.begin(), trials_.end(), [](const Trial& a, const Trial& b) { return a.error < b.error; });
+  const auto least = std::min_element(trials_.begin(), trials_.end(),
+                                      [](const Trial& a, const Trial& b) { return a.error < b.error; });
   const Trial fit = fitted();
   // A named fault is preferred to a fit with free numbers that is hardly better.
   const Trial& chosen = gain(fit.error) > gain(least->error) + kGain ? fit : *least;
@@ -169,10 +179,14 @@ std::optional<Finding> odd_frames(const std::vector<FrameMetrics>& frames) {
   std::string list;
   for (size_t i = 0; i < std::min<size_t>(odd.size(), 8); ++i) list += fmt::format("{}{}", i ? ", " : "", odd[i]);
   if (odd.size() > 8) list += fmt::format(" and {} more", odd.size() - 8);
-  return Finding{"frames",
-                 fmt::format("{} {} far worse than the rest: PSNR down to {:.1f} dB, {}", odd.size() == 1 ? "frame" : "frames", list + (odd.size() == 1 ? " is" : " are"),
-                             -10 * std::log10(worst), median > 0 ? fmt::format("the median frame has {:.1f} dB", -10 * std::log10(median)) : "the median frame is identical"),
-                 {}, {}};
+  return Finding{
+      "frames",
+      fmt::format("{} {} far worse than the rest: PSNR down to {:.1f} dB, {}", odd.size() == 1 ? "frame" : "frames",
+                  list + (odd.size() == 1 ? " is" : " are"), -10 * std::log10(worst),
+                  median > 0 ? fmt::format("the median frame has {:.1f} dB", -10 * std::log10(median))
+                             : "the median frame is identical"),
+      {},
+      {}};
 }
 
 std::optional<Finding> confirmed(const Hypothesis& hypothesis, double before, double after) {

@@ -21,7 +21,9 @@ struct Frame {
   std::vector<std::byte> bytes;
   std::optional<double> time;  // seconds since the clip's begin, where the file says so
 
-  size_t count() const { return static_cast<size_t>(width) * static_cast<size_t>(height) * static_cast<size_t>(channels); }
+  size_t count() const {
+    return static_cast<size_t>(width) * static_cast<size_t>(height) * static_cast<size_t>(channels);
+  }
   template <class T>
   const T* as() const {
     return reinterpret_cast<const T*>(bytes.data());

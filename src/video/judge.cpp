@@ -18,7 +18,8 @@ constexpr double kSameRate = 1e-4;  // relative; 29.97 and 30 are 1e-3 apart
 std::vector<Thresholds::Step> steps(const json& table, const std::string& file) {
   std::vector<Thresholds::Step> out;
   for (const json& step : table) {
-    if (!step.is_object() || !step.contains("above") || !step["above"].is_number() || !step.contains("rating") || !step["rating"].is_string())
+    if (!step.is_object() || !step.contains("above") || !step["above"].is_number() || !step.contains("rating") ||
+        !step["rating"].is_string())
       throw Error(fmt::format("{}: a rating is {{\"above\": number, \"rating\": text}}", file));
     out.push_back({step["above"], step["rating"]});
     if (out.size() > 1 && out[out.size() - 2].above <= out.back().above)
@@ -35,7 +36,8 @@ void add(ClipResult& result, const char* name, bool pass, std::string text) {
 void check_structure(ClipResult& result, std::optional<double> times_apart) {
   const ClipFacts &r = result.reference, &c = result.candidate;
   const bool sized = r.width == c.width && r.height == c.height;
-  add(result, "frame_size", sized, fmt::format("reference {}x{}, candidate {}x{}", r.width, r.height, c.width, c.height));
+  add(result, "frame_size", sized,
+      fmt::format("reference {}x{}, candidate {}x{}", r.width, r.height, c.width, c.height));
   add(result, "channels", r.channels == c.channels, fmt::format("reference {}, candidate {}", r.channels, c.channels));
   add(result, "frame_count", result.reference_frames == result.candidate_frames,
       fmt::format("reference {}, candidate {}", result.reference_frames, result.candidate_frames));
@@ -43,7 +45,8 @@ void check_structure(ClipResult& result, std::optional<double> times_apart) {
     add(result, "frame_rate", std::abs(*r.rate - *c.rate) <= kSameRate * *r.rate,
         fmt::format("reference {:.6g}, candidate {:.6g} frames/s", *r.rate, *c.rate));
   if (times_apart && r.rate)
-    add(result, "frame_times", *times_apart <= .5 / *r.rate, fmt::format("time stamps differ by {:.4g} s at most", *times_apart));
+    add(result, "frame_times", *times_apart <= .5 / *r.rate,
+        fmt::format("time stamps differ by {:.4g} s at most", *times_apart));
 }
 
 void gate(ClipResult& result, const char* name, std::optional<double> limit, std::optional<double> worst, bool vacuous,
@@ -52,7 +55,8 @@ void gate(ClipResult& result, const char* name, std::optional<double> limit, std
   if (vacuous)
     add(result, name, true, fmt::format("every frame is identical (limit {:g})", *limit));
   else if (!worst)
-    result.checks.push_back({name, CheckVerdict::inconclusive, fmt::format("could not be measured (limit {:g})", *limit)});
+    result.checks.push_back(
+        {name, CheckVerdict::inconclusive, fmt::format("could not be measured (limit {:g})", *limit)});
   else
     add(result, name, *worst >= *limit, fmt::format("worst frame {}: {:.6g} (limit {:g})", frame, *worst, *limit));
 }
@@ -85,7 +89,8 @@ Thresholds read_thresholds(const std::string& file) {
   std::ifstream stream(file);
   const json root = json::parse(stream, nullptr, /*allow_exceptions=*/false);
   if (!root.is_object() || !root.contains("video") || !root["video"].is_object())
-    throw Error(fmt::format("{}: is no thresholds file (a JSON object with an object \"video\"); see reports/video-thresholds.json", file));
+    throw Error(fmt::format(
+        "{}: is no thresholds file (a JSON object with an object \"video\"); see reports/video-thresholds.json", file));
   Thresholds t;
   for (const auto& [key, value] : root["video"].items()) {
     if (key == "psnr" && value.is_array())
@@ -93,7 +98,8 @@ Thresholds read_thresholds(const std::string& file) {
     else if (key == "ssim" && value.is_array())
       t.ssim = steps(value, file);
     else if ((key == "min_psnr" || key == "min_ssim") && (value.is_number() || value.is_null()))
-      (key == "min_psnr" ? t.min_psnr : t.min_ssim) = value.is_null() ? std::nullopt : std::optional<double>(value.get<double>());
+      (key == "min_psnr" ? t.min_psnr : t.min_ssim) =
+          value.is_null() ? std::nullopt : std::optional<double>(value.get<double>());
     else if (key != "note")
       throw Error(fmt::format("{}: unknown or unusable entry video.{}", file, key));
   }

@@ -52,9 +52,8 @@ void set_motion(FrameMetrics& m, double flicker, double reference, double candid
 FrameMeasured integers(const Frame& r, const Frame& c, const Frame* r1, const Frame* c1) {
   FrameMeasured out;
   FrameMetrics& m = out.metrics;
-  const auto sums =
-      kernels::difference_sums(r.as<uint8_t>(), c.as<uint8_t>(), r1 ? r1->as<uint8_t>() : nullptr,
-                               c1 ? c1->as<uint8_t>() : nullptr, int64_t{r.width} * r.height, r.channels);
+  const auto sums = kernels::difference_sums(r.as<uint8_t>(), c.as<uint8_t>(), r1 ? r1->as<uint8_t>() : nullptr,
+                                             c1 ? c1->as<uint8_t>() : nullptr, int64_t{r.width} * r.height, r.channels);
   const double n = static_cast<double>(r.count()), unit = 1 / static_cast<double>(r.span);
   uint64_t square = 0, absolute = 0, largest = 0;
   for (uint64_t k = 0; k < 256; ++k) {
@@ -166,9 +165,7 @@ void to_unit(const Frame& frame, Frame& out) {
   }
 }
 
-bool same_units(const Frame& a, const Frame& b) {
-  return a.sample == b.sample && a.zero == b.zero && a.span == b.span;
-}
+bool same_units(const Frame& a, const Frame& b) { return a.sample == b.sample && a.zero == b.zero && a.span == b.span; }
 
 FrameMeasured measure_frame(const Frame& reference, const Frame& candidate, const Frame* reference_before,
                             const Frame* candidate_before, const MeasureOptions& options) {
@@ -186,7 +183,11 @@ FrameMeasured measure_frame(const Frame& reference, const Frame& candidate, cons
     return out;
   }
   if (m.mse > 0) m.psnr = -10 * std::log10(m.mse);
-  if (options.ssim == SsimKind::gaussian) {
+  if (m.identical) {  // exactly 1, not 1 but for rounding
+    const int side = std::min(reference.width, reference.height);
+    if (side >= smallest_side(options.ssim)) m.ssim = 1;
+    if (options.ms_ssim && side >= kMsSsimSide) m.ms_ssim = 1;
+  } else if (options.ssim == SsimKind::gaussian) {
     const SsimScales s = gaussian_ssim(reference, candidate, options.ms_ssim);
     m.ssim = s.ssim, m.ms_ssim = s.ms_ssim;
   } else {

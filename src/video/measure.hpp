@@ -10,8 +10,8 @@
 
 namespace parity {
 
-/// gaussian: 11x11, sigma 1.5, population covariance (Wang et al. 2004). uniform: 7x7, sample covariance (scikit-image's
-/// default). ffmpeg: 8x8 blocks 4 apart (FFmpeg's filter `ssim`). Border cropped in all three.
+/// gaussian: 11x11, sigma 1.5, population covariance (Wang et al. 2004). uniform: 7x7, sample covariance
+/// (scikit-image's default). ffmpeg: 8x8 blocks 4 apart (FFmpeg's filter `ssim`). Border cropped in all three.
 enum class SsimKind { gaussian, uniform, ffmpeg };
 
 struct MeasureOptions {
@@ -23,18 +23,18 @@ struct MeasureOptions {
 /// d = candidate - reference, in units of the range [0, 1]. A number that does not exist is nullopt.
 struct FrameMetrics {
   int64_t index = 0;
-  bool identical = false;             // every sample equal: no PSNR
-  double mse = 0;                     // mean d^2
-  std::optional<double> psnr;         // -10 log10 mse, dB
-  std::optional<double> ssim;         // mean of the channels; nullopt when the frame is smaller than the window
-  std::optional<double> ms_ssim;      // 5 scales (Wang et al. 2003); nullopt below 176 pixels
-  double max_abs = 0, mean_abs = 0;   // of |d|
-  double p95_abs = 0, p99_abs = 0;    // exact percentiles of |d|, linear between ranks
-  std::optional<double> mean_rel;     // mean |d| / max(reference, 1/255)
-  std::optional<double> rel_l2;       // ||d|| / ||reference||
-  std::vector<double> bias;           // mean d, a channel each
-  double equal_share = 0;             // of samples that are equal
-  std::optional<double> flicker;      // root mean square of the change of d from the frame before
+  bool identical = false;            // every sample equal: no PSNR
+  double mse = 0;                    // mean d^2
+  std::optional<double> psnr;        // -10 log10 mse, dB
+  std::optional<double> ssim;        // mean of the channels; nullopt when the frame is smaller than the window
+  std::optional<double> ms_ssim;     // 5 scales (Wang et al. 2003); nullopt below 176 pixels
+  double max_abs = 0, mean_abs = 0;  // of |d|
+  double p95_abs = 0, p99_abs = 0;   // exact percentiles of |d|, linear between ranks
+  std::optional<double> mean_rel;    // mean |d| / max(reference, 1/255)
+  std::optional<double> rel_l2;      // ||d|| / ||reference||
+  std::vector<double> bias;          // mean d, a channel each
+  double equal_share = 0;            // of samples that are equal
+  std::optional<double> flicker;     // root mean square of the change of d from the frame before
   std::optional<double> motion_reference, motion_candidate;  // root mean square change from the frame before
 };
 
@@ -53,6 +53,12 @@ struct FrameMeasured {
 /// Frames of one size. The frames before, of the same clips, may be null. Pure: any thread.
 FrameMeasured measure_frame(const Frame& reference, const Frame& candidate, const Frame* reference_before,
                             const Frame* candidate_before, const MeasureOptions& options);
+
+/// Pixels that a frame needs in both directions.
+constexpr int smallest_side(SsimKind kind) {
+  return kind == SsimKind::gaussian ? 11 : kind == SsimKind::uniform ? 7 : 8;
+}
+inline constexpr int kMsSsimSide = 11 * 16;
 
 /// SSIM of the kind; nullopt when the frame is too small.
 std::optional<double> ssim_of(const Frame& reference, const Frame& candidate, SsimKind kind);

@@ -20,19 +20,23 @@ std::string entry(const std::string& header, const std::string& key, const std::
   if (at != std::string::npos) at = header.find(':', at);
   if (at == std::string::npos) throw Error(fmt::format("{}: its header has no '{}'; is it a .npy file?", where, key));
   const size_t begin = header.find_first_not_of(' ', at + 1);
-  const size_t end = begin == std::string::npos   ? begin
-                     : header[begin] == '('       ? header.find(')', begin)
-                                                  : header.find_first_of(",}", begin);
+  const size_t end = begin == std::string::npos ? begin
+                     : header[begin] == '('     ? header.find(')', begin)
+                                                : header.find_first_of(",}", begin);
   if (end == std::string::npos) throw Error(fmt::format("{}: its header ends early", where));
   return header.substr(begin, end - begin);
 }
 
 at::ScalarType dtype_of(const std::string& descr, const std::string& where) {
-  for (const auto& [name, dtype] :
-       {std::pair{"'|u1'", at::kByte}, {"'<u2'", at::kUInt16}, {"'<f2'", at::kHalf}, {"'<f4'", at::kFloat}, {"'<f8'", at::kDouble}})
+  for (const auto& [name, dtype] : {std::pair{"'|u1'", at::kByte},
+                                    {"'<u2'", at::kUInt16},
+                                    {"'<f2'", at::kHalf},
+                                    {"'<f4'", at::kFloat},
+                                    {"'<f8'", at::kDouble}})
     if (descr == name) return dtype;
-  throw Error(fmt::format("{}: dtype {} cannot be frames; save uint8, uint16, float16, float32 or float64 in little endian",
-                          where, descr.substr(0, 40)));
+  throw Error(
+      fmt::format("{}: dtype {} cannot be frames; save uint8, uint16, float16, float32 or float64 in little endian",
+                  where, descr.substr(0, 40)));
 }
 
 std::vector<int64_t> shape_of(const std::string& text, const std::string& where) {
@@ -71,7 +75,8 @@ class Npy : public ArrayFile {
     for (const int64_t n : shape_)
       if (__builtin_mul_overflow(bytes, n, &bytes)) throw Error(where_ + ": its shape is impossible");
     if (bytes > offset + size - data_)
-      throw Error(fmt::format("{}: declares {} bytes of data but holds {}; it is truncated", where_, bytes, offset + size - data_));
+      throw Error(fmt::format("{}: declares {} bytes of data but holds {}; it is truncated", where_, bytes,
+                              offset + size - data_));
   }
 
   at::ScalarType dtype() const override { return dtype_; }

@@ -24,7 +24,8 @@ std::vector<std::string> arrays_in(zip_t* archive) {
   std::vector<std::string> names;
   for (zip_int64_t i = 0; i < zip_get_num_entries(archive, 0); ++i) {
     const char* name = zip_get_name(archive, static_cast<zip_uint64_t>(i), 0);
-    if (name && std::string_view(name).ends_with(".npy")) names.emplace_back(std::string_view(name).substr(0, std::string_view(name).size() - 4));
+    if (name && std::string_view(name).ends_with(".npy"))
+      names.emplace_back(std::string_view(name).substr(0, std::string_view(name).size() - 4));
   }
   return names;
 }

@@ -17,8 +17,9 @@ std::vector<fs::path> pictures_in(const fs::path& path) {
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(path))
     if (entry.is_regular_file() && is_picture_file(entry.path())) files.push_back(entry.path());
-  std::sort(files.begin(), files.end(),
-            [](const fs::path& a, const fs::path& b) { return natural_less(a.filename().string(), b.filename().string()); });
+  std::sort(files.begin(), files.end(), [](const fs::path& a, const fs::path& b) {
+    return natural_less(a.filename().string(), b.filename().string());
+  });
   if (files.empty()) throw Error(fmt::format("{}: holds no pictures (PNG, JPEG, TIFF, BMP, WebP)", path.string()));
   return files;
 }
@@ -31,7 +32,8 @@ class Pictures : public FrameSource {
     facts_.kind = "images";
     facts_.format = fmt::format("{} {}", files_.front().extension().string().substr(1),
                                 first_.sample == Sample::u8 ? "uint8" : "uint16");
-    facts_.conversion = first_.sample == Sample::u8 ? "as stored, [0, 255] is [0, 1]" : "as stored, [0, 65535] is [0, 1]";
+    facts_.conversion =
+        first_.sample == Sample::u8 ? "as stored, [0, 255] is [0, 1]" : "as stored, [0, 65535] is [0, 1]";
     facts_.width = first_.width, facts_.height = first_.height, facts_.channels = first_.channels;
     facts_.frames = static_cast<int64_t>(files_.size());
     if (alpha) facts_.warnings.push_back(facts_.path + ": its alpha channel is left out");

@@ -9,8 +9,8 @@
 namespace parity {
 namespace {
 
-constexpr int kWidest = 3840;  // of the whole picture: what browsers' hardware decoders take
-constexpr int kSmallest = 320; // of one side: below it captions do not fit
+constexpr int kWidest = 3840;   // of the whole picture: what browsers' hardware decoders take
+constexpr int kSmallest = 320;  // of one side: below it captions do not fit
 
 int even(int n) { return n + n % 2; }
 
@@ -46,16 +46,22 @@ void SideBySide::add(const ComparedPair& pair) {
   const Frame reference = displayed(pair.reference), candidate = displayed(pair.candidate);
   const double scale = std::min(1.0, kWidest / 3.0 / reference.width);
   const int enlarge = reference.width < kSmallest ? (kSmallest + reference.width - 1) / reference.width : 1;
-  const int width = even(static_cast<int>(reference.width * scale)) * enlarge, height = even(static_cast<int>(reference.height * scale)) * enlarge;
+  const int width = even(static_cast<int>(reference.width * scale)) * enlarge,
+            height = even(static_cast<int>(reference.height * scale)) * enlarge;
   const int bar = even(std::clamp(width / 16, 24, 60)), line = bar / 2 - 2;
   Canvas canvas(3 * width, height + bar, {24, 24, 24});
   const double letters = std::clamp(width / 44.0, 7.0, 20.0);
-  const std::string text[3] = {"reference", fmt::format("candidate   {}", caption(pair.metrics.index, pair.metrics.identical, pair.metrics.psnr, {})),
-                               fmt::format("|difference| x {:g}", gain_)};
+  const std::string text[3] = {
+      "reference",
+      fmt::format("candidate   {}", caption(pair.metrics.index, pair.metrics.identical, pair.metrics.psnr, {})),
+      fmt::format("|difference| x {:g}", gain_)};
   const Frame sides[3] = {reference, candidate, amplified(reference, candidate, gain_)};
   for (int i = 0; i < 3; ++i) {
-    canvas.put(sides[i].width == width && sides[i].height == height ? sides[i] : frame_codecs().resized(sides[i], width, height), i * width, bar);
-    canvas.text(text[i], i * width + static_cast<int>(letters), line + static_cast<int>(letters), letters, {240, 240, 240});
+    canvas.put(sides[i].width == width && sides[i].height == height ? sides[i]
+                                                                    : frame_codecs().resized(sides[i], width, height),
+               i * width, bar);
+    canvas.text(text[i], i * width + static_cast<int>(letters), line + static_cast<int>(letters), letters,
+                {240, 240, 240});
   }
   if (!writer_) writer_ = frame_codecs().create_video(file_, canvas.frame().width, canvas.frame().height, rate_);
   writer_->write(canvas.frame());

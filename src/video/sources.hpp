@@ -11,8 +11,8 @@
 namespace parity {
 
 struct SourceOptions {
-  bool luma = false;                           // Y instead of RGB
-  std::string layout;                          // of an array: letters T H W C, and B for an axis of length 1; "": T,H,W,C
+  bool luma = false;   // Y instead of RGB
+  std::string layout;  // of an array: letters T H W C, and B for an axis of length 1; "": T,H,W,C
   std::optional<std::array<double, 2>> range;  // which values mean 0 and 1
   bool no_range = false;                       // floats without a range: neither PSNR nor SSIM
   std::string dataset = "frames";              // in an HDF5 file

@@ -35,8 +35,8 @@ struct Means {
 
 template <class T>
 Means interleaved(const Frame& r, const Frame& c, const SsimWindow& window) {
-  const SsimSums sums = kernels::ssim_sums(
-      ImagePair<T>{r.as<T>(), c.as<T>(), r.width, r.height, r.channels, r.zero, r.span}, window);
+  const SsimSums sums =
+      kernels::ssim_sums(ImagePair<T>{r.as<T>(), c.as<T>(), r.width, r.height, r.channels, r.zero, r.span}, window);
   Means means;
   for (size_t k = 0; k < static_cast<size_t>(r.channels) && sums.windows > 0; ++k) {
     means.ssim.push_back(sums.ssim[k] / static_cast<double>(sums.windows));
@@ -105,7 +105,7 @@ Frame halved(const Frame& in) {
 std::optional<double> multi_scale(const Frame& reference, const Frame& candidate, const Means& first,
                                   const SsimWindow& window) {
   constexpr double kWeights[5] = {.0448, .2856, .3001, .2363, .1333};
-  if (std::min(reference.width, reference.height) / 16 < window.taps) return std::nullopt;
+  if (std::min(reference.width, reference.height) < kMsSsimSide) return std::nullopt;
   std::vector<double> product(static_cast<size_t>(reference.channels), 1);
   const auto take = [&](const std::vector<double>& terms, double weight) {
     for (size_t k = 0; k < product.size(); ++k) product[k] *= std::pow(std::max(terms[k], 0.0), weight);
@@ -129,7 +129,8 @@ template <class T>
 double blocks_ssim(const Frame& r, const Frame& c, int channel, double peak) {
   const int columns = r.width / 4, rows = r.height / 4, step = r.channels;
   // FFmpeg rounds its constants to integers.
-  const double c1 = std::floor(.01 * .01 * peak * peak * 64 + .5), c2 = std::floor(.03 * .03 * peak * peak * 64 * 63 + .5);
+  const double c1 = std::floor(.01 * .01 * peak * peak * 64 + .5),
+               c2 = std::floor(.03 * .03 * peak * peak * 64 * 63 + .5);
   const double scale = peak / static_cast<double>(r.span), zero = r.zero;
   std::vector<Block> above(static_cast<size_t>(columns)), here(above.size());
   double sum = 0;
@@ -156,7 +157,7 @@ double blocks_ssim(const Frame& r, const Frame& c, int channel, double peak) {
 }
 
 std::optional<double> ffmpeg_ssim(const Frame& r, const Frame& c) {
-  if (r.width < 8 || r.height < 8) return std::nullopt;
+  if (std::min(r.width, r.height) < smallest_side(SsimKind::ffmpeg)) return std::nullopt;
   double sum = 0;
   for (int k = 0; k < r.channels; ++k)
     sum += r.sample == Sample::u8    ? blocks_ssim<uint8_t>(r, c, k, r.span)

@@ -22,12 +22,14 @@ Frame fitted(const Frame& rgb, int width) {
 /// Black through purple, orange and yellow to white, evenly rising in lightness: readable by colour-blind people and in
 /// grey.
 Colour heat(double v) {
-  constexpr double kStops[6][3] = {{0, 0, 4}, {70, 20, 110}, {160, 45, 100}, {225, 100, 40}, {250, 190, 60}, {252, 255, 220}};
+  constexpr double kStops[6][3] = {{0, 0, 4},      {70, 20, 110},  {160, 45, 100},
+                                   {225, 100, 40}, {250, 190, 60}, {252, 255, 220}};
   const double at = std::clamp(v, 0.0, 1.0) * 5;
   const auto low = std::min<size_t>(static_cast<size_t>(at), 4);
   Colour out{};
   for (size_t k = 0; k < 3; ++k)
-    out[k] = static_cast<uint8_t>(std::lround(kStops[low][k] + (kStops[low + 1][k] - kStops[low][k]) * (at - static_cast<double>(low))));
+    out[k] = static_cast<uint8_t>(
+        std::lround(kStops[low][k] + (kStops[low + 1][k] - kStops[low][k]) * (at - static_cast<double>(low))));
   return out;
 }
 
@@ -52,7 +54,8 @@ void WorstFrames::add(const ComparedPair& pair) {
   if (pair.metrics.identical || keep_ == 0) return;
   if (kept_.size() == keep_ && pair.metrics.mse <= kept_.back().metrics.mse) return;
   if (kept_.size() == keep_) kept_.pop_back();
-  const auto at = std::find_if(kept_.begin(), kept_.end(), [&](const Kept& k) { return k.metrics.mse < pair.metrics.mse; });
+  const auto at =
+      std::find_if(kept_.begin(), kept_.end(), [&](const Kept& k) { return k.metrics.mse < pair.metrics.mse; });
   kept_.insert(at, {pair.reference, pair.candidate, pair.metrics});
 }
 
@@ -66,7 +69,8 @@ void WorstFrames::write_contact_sheet(const std::filesystem::path& file, double 
   for (const Kept& k : kept_) {
     const Frame r = displayed(k.reference), c = displayed(k.candidate);
     const std::string labels[3] = {fmt::format("frame {}: reference", k.metrics.index),
-                                   caption(k.metrics.index, false, k.metrics.psnr, k.metrics.ssim).substr(fmt::format("frame {}   ", k.metrics.index).size()),
+                                   caption(k.metrics.index, false, k.metrics.psnr, k.metrics.ssim)
+                                       .substr(fmt::format("frame {}   ", k.metrics.index).size()),
                                    fmt::format("|difference| x {:g}", gain)};
     const Frame panels[3] = {fitted(r, kPanel), fitted(c, kPanel), fitted(amplified(r, c, gain), kPanel)};
     for (int i = 0; i < 3; ++i) {
@@ -92,12 +96,15 @@ void WorstFrames::write_heat_map(const std::filesystem::path& file) const {
   constexpr int kBar = 24, kMargin = 10, kLabels = 110, kLine = 30;
   const int height = std::max(map.height, 160);
   Canvas canvas(std::max(map.width + kBar + kLabels + 2 * kMargin, 420), height + kLine + 2 * kMargin, kGround);
-  canvas.text(fmt::format("frame {}: largest |difference| of a pixel's channels", k.metrics.index), kMargin, kLine - 8, 10, kInk);
+  canvas.text(fmt::format("frame {}: largest |difference| of a pixel's channels", k.metrics.index), kMargin, kLine - 8,
+              10, kInk);
   canvas.put(map, kMargin, kLine + kMargin);
   const int x = map.width + 2 * kMargin;
-  for (int i = 0; i < height; ++i) canvas.fill(x, kLine + kMargin + i, kBar, 1, heat(1 - static_cast<double>(i) / (height - 1)));
+  for (int i = 0; i < height; ++i)
+    canvas.fill(x, kLine + kMargin + i, kBar, 1, heat(1 - static_cast<double>(i) / (height - 1)));
   for (int tick = 0; tick <= 4; ++tick)
-    canvas.text(fmt::format("{:.2f} %", top * 100 * (4 - tick) / 4), x + kBar + 6, kLine + kMargin + 6 + tick * (height - 10) / 4, 9, kInk);
+    canvas.text(fmt::format("{:.2f} %", top * 100 * (4 - tick) / 4), x + kBar + 6,
+                kLine + kMargin + 6 + tick * (height - 10) / 4, 9, kInk);
   frame_codecs().write_png(file, canvas.frame());
 }
 

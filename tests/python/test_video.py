@@ -114,7 +114,7 @@ def test_differences_against_numpy(pair):
 def filtered(reference, candidate, name):
     """What ffmpeg's filter prints for each frame: {key: [value]}. Its metadata have six decimals, its stats file two."""
     text = subprocess.run(["ffmpeg", "-v", "error", "-i", str(candidate), "-i", str(reference), "-lavfi",
-                           f"[0:v]setpts=N[a];[1:v]setpts=N[b];[a][b]{name},metadata=print:file=-", "-f", "null", "-"], check=True, capture_output=True, text=True).stdout
+                           f"[0:v]settb=AVTB,setpts=N[a];[1:v]settb=AVTB,setpts=N[b];[a][b]{name},metadata=print:file=-", "-f", "null", "-"], check=True, capture_output=True, text=True).stdout
     return {key: [float(v) for v in re.findall(rf"lavfi\.{name}\.{re.escape(key)}=([-\d.einf]+)", text)] for key in ("mse.y", "psnr.y", "mse_avg", "Y")}
 
 

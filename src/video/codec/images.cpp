@@ -22,13 +22,15 @@ std::vector<uchar> contents(const std::filesystem::path& file) {
 /// OpenCV fills what a truncated JPEG or PNG lacks with grey and reports success: the end marks are looked for here.
 void check_end(const std::filesystem::path& file, const std::vector<uchar>& bytes) {
   const auto begins = [&](std::string_view mark) {
-    return bytes.size() >= mark.size() && std::equal(mark.begin(), mark.end(), reinterpret_cast<const char*>(bytes.data()));
+    return bytes.size() >= mark.size() &&
+           std::equal(mark.begin(), mark.end(), reinterpret_cast<const char*>(bytes.data()));
   };
   const std::string_view all(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  const bool whole = begins("\x89PNG")       ? all.find("IEND") != std::string_view::npos
+  const bool whole = begins("\x89PNG")        ? all.find("IEND") != std::string_view::npos
                      : begins("\xff\xd8\xff") ? all.rfind("\xff\xd9") != std::string_view::npos
                                               : true;
-  if (!whole) throw Error(fmt::format("{}: is truncated (its end mark is missing); copy or render it again", file.string()));
+  if (!whole)
+    throw Error(fmt::format("{}: is truncated (its end mark is missing); copy or render it again", file.string()));
 }
 
 cv::Mat decoded(const std::filesystem::path& file) {
@@ -42,12 +44,14 @@ cv::Mat decoded(const std::filesystem::path& file) {
   }
   if (image.empty()) throw Error(fmt::format("{}: cannot be decoded; is it a whole picture file?", file.string()));
   if (image.depth() != CV_8U && image.depth() != CV_16U)
-    throw Error(fmt::format("{}: holds neither 8- nor 16-bit samples; save it as PNG, or as .npy with --range",
-                            file.string()));
+    throw Error(
+        fmt::format("{}: holds neither 8- nor 16-bit samples; save it as PNG, or as .npy with --range", file.string()));
   return image;
 }
 
-cv::Mat view(Frame& frame) { return {frame.height, frame.width, CV_MAKETYPE(CV_8U, frame.channels), frame.bytes.data()}; }
+cv::Mat view(Frame& frame) {
+  return {frame.height, frame.width, CV_MAKETYPE(CV_8U, frame.channels), frame.bytes.data()};
+}
 
 }  // namespace
 
@@ -80,7 +84,8 @@ void write_png(const std::filesystem::path& file, const Frame& rgb) {
   }
   std::error_code error;
   if (written) std::filesystem::rename(temporary, file, error);
-  if (!written || error) throw Error(fmt::format("{}: cannot be written; choose another place with --out", file.string()));
+  if (!written || error)
+    throw Error(fmt::format("{}: cannot be written; choose another place with --out", file.string()));
 }
 
 void draw_text(Frame& rgb, const std::string& text, int x, int y, double height, Colour colour) {

@@ -69,7 +69,9 @@ class VideoFile : public FrameSource {
     if (frame_->best_effort_timestamp != AV_NOPTS_VALUE) {
       const double time = static_cast<double>(frame_->best_effort_timestamp) * av_q2d(stream_->time_base);
       if (!first_time_) first_time_ = time;
-      out.time = last_time_ = time - *first_time_;
+      out.time = time - *first_time_;
+      end_ = std::max(
+          end_, time + std::max(frame_->pkt_duration * av_q2d(stream_->time_base), facts_.rate ? 1 / *facts_.rate : 0));
     } else {
       out.time.reset();
     }
@@ -79,7 +81,8 @@ class VideoFile : public FrameSource {
 
  private:
   [[noreturn]] void broken(const std::string& why) const {
-    throw Error(fmt::format("{}: frame {} cannot be decoded ({}); the file is truncated or damaged", facts_.path, index_, why));
+    throw Error(
+        fmt::format("{}: frame {} cannot be decoded ({}); the file is truncated or damaged", facts_.path, index_, why));
   }
 
   void open_file() {
@@ -123,12 +126,15 @@ class VideoFile : public FrameSource {
     if (depth_ > 16 || pixel_->flags & AV_PIX_FMT_FLAG_FLOAT)
       throw Error(fmt::format("{}: {} is not supported; convert it to 8 to 16 bits", facts_.path, pixel_->name));
     plane_ = luma_ && !rgb && pixel_->comp[0].plane == 0 && pixel_->comp[0].step == (depth_ > 8 ? 2 : 1) &&
-             pixel_->comp[0].shift == 0 && !(pixel_->flags & (AV_PIX_FMT_FLAG_PAL | AV_PIX_FMT_FLAG_BITSTREAM | AV_PIX_FMT_FLAG_BE));
+             pixel_->comp[0].shift == 0 &&
+             !(pixel_->flags & (AV_PIX_FMT_FLAG_PAL | AV_PIX_FMT_FLAG_BITSTREAM | AV_PIX_FMT_FLAG_BE));
     facts_.luma_plane = plane_;
     facts_.width = codec_->width;
     facts_.height = codec_->height;
     facts_.channels = plane_ || grey ? 1 : 3;
-    if (!plane_) target_ = grey ? (depth_ > 8 ? AV_PIX_FMT_GRAY16LE : AV_PIX_FMT_GRAY8) : (depth_ > 8 ? AV_PIX_FMT_RGB48LE : AV_PIX_FMT_RGB24);
+    if (!plane_)
+      target_ = grey ? (depth_ > 8 ? AV_PIX_FMT_GRAY16LE : AV_PIX_FMT_GRAY8)
+                     : (depth_ > 8 ? AV_PIX_FMT_RGB48LE : AV_PIX_FMT_RGB24);
     facts_.format = fmt::format("{} {}", avcodec_get_name(codec_->codec_id), pixel_->name);
     if (pixel_->flags & AV_PIX_FMT_FLAG_ALPHA)
       facts_.warnings.push_back(facts_.path + ": its alpha channel is left out");
@@ -142,7 +148,8 @@ class VideoFile : public FrameSource {
     if (plane_) return fmt::format("Y plane as coded, {} bits, [0, {}] is [0, 1]", depth_, (1 << depth_) - 1);
     if (rgb) return fmt::format("{} as coded", pixel_->name);
     const char* matrix = av_color_space_name(codec_->colorspace);
-    const bool stated = codec_->colorspace != AVCOL_SPC_UNSPECIFIED && codec_->colorspace != AVCOL_SPC_RESERVED && matrix;
+    const bool stated =
+        codec_->colorspace != AVCOL_SPC_UNSPECIFIED && codec_->colorspace != AVCOL_SPC_RESERVED && matrix;
     return fmt::format("{} to {} by libswscale (bicubic), {}, {} range{}", pixel_->name, grey ? "grey" : "RGB",
                        stated ? matrix : "BT.601 (the file states no matrix)", full_range() ? "full" : "limited",
                        codec_->color_range == AVCOL_RANGE_UNSPECIFIED && !full_range() ? " (not stated)" : "");
@@ -165,6 +172,7 @@ class VideoFile : public FrameSource {
       int sent = 0;
       if (ours && !corrupt) {
         ++packets_;
+        packet_end_ = packet_->pos < 0 ? -1 : packet_->pos + packet_->size;
         sent = avcodec_send_packet(codec_.get(), packet_.get());
       }
       av_packet_unref(packet_.get());
@@ -177,10 +185,15 @@ class VideoFile : public FrameSource {
   /// The end of the data; also the end of what the container promised?
   bool finish() {
     if (stream_->nb_frames > 0 && packets_ < stream_->nb_frames)
-      throw Error(fmt::format("{}: ends after {} of {} frames; the file is truncated", facts_.path, packets_, stream_->nb_frames));
+      throw Error(fmt::format("{}: ends after {} of {} frames; the file is truncated", facts_.path, packets_,
+                              stream_->nb_frames));
     const double promised = stated_duration(), frame = facts_.rate ? 1 / *facts_.rate : 0;
-    if (promised > 0 && index_ > 0 && last_time_ + 2 * frame + .5 < promised)
-      throw Error(fmt::format("{}: ends at {:.2f} of {:.2f} s; the file is truncated", facts_.path, last_time_ + frame, promised));
+    if (promised > 0 && index_ > 0 && end_ + frame / 2 < promised)
+      throw Error(fmt::format("{}: ends at {:.2f} of {:.2f} s; the file is truncated", facts_.path, end_, promised));
+    // y4m promises nothing, but nothing may follow its last whole frame either.
+    if (std::string_view(format_->iformat->name) == "yuv4mpegpipe" && packet_end_ >= 0 &&
+        packet_end_ < avio_size(format_->pb))
+      broken("its data ends early");
     if (index_ == 0) throw Error(fmt::format("{}: holds no frames", facts_.path));
     return false;
   }
@@ -193,6 +206,9 @@ class VideoFile : public FrameSource {
     double seconds = 0;
     if (tag && std::sscanf(tag->value, "%d:%d:%lf", &hours, &minutes, &seconds) == 3)
       return hours * 3600.0 + minutes * 60.0 + seconds;
+    if (format_->nb_streams == 1 && format_->duration > 0 &&
+        std::string_view(format_->iformat->name).starts_with("matroska"))
+      return static_cast<double>(format_->duration) / AV_TIME_BASE;
     return 0;
   }
 
@@ -236,8 +252,10 @@ class VideoFile : public FrameSource {
     scaler_.reset(sws_getContext(facts_.width, facts_.height, format, facts_.width, facts_.height, target_, SWS_BICUBIC,
                                  nullptr, nullptr, nullptr));
     if (!scaler_) throw Error(fmt::format("{}: {} cannot be converted to RGB", facts_.path, pixel_->name));
-    const int* in = sws_getCoefficients(codec_->colorspace == AVCOL_SPC_UNSPECIFIED ? SWS_CS_DEFAULT : codec_->colorspace);
-    sws_setColorspaceDetails(scaler_.get(), in, full_range(), sws_getCoefficients(SWS_CS_DEFAULT), 1, 0, 1 << 16, 1 << 16);
+    const int* in =
+        sws_getCoefficients(codec_->colorspace == AVCOL_SPC_UNSPECIFIED ? SWS_CS_DEFAULT : codec_->colorspace);
+    sws_setColorspaceDetails(scaler_.get(), in, full_range(), sws_getCoefficients(SWS_CS_DEFAULT), 1, 0, 1 << 16,
+                             1 << 16);
   }
 
   bool luma_, plane_ = false;
@@ -254,7 +272,8 @@ class VideoFile : public FrameSource {
   std::vector<uint8_t> padded_;
   int64_t index_ = 0, packets_ = 0;
   std::optional<double> first_time_;
-  double last_time_ = 0;
+  double end_ = 0;           // of the last frame
+  int64_t packet_end_ = -1;  // in the file, of the last packet
 };
 
 }  // namespace
