@@ -115,7 +115,7 @@ TEST_CASE("video: arrays in every layout") {
   }
   options.layout = "";
   says(refused((scratch / "cthw.npy").string()), "state its axes, for example --layout CTHW");
-  options.layout = "CTH";
+  options.layout = "THW";
   says(refused((scratch / "cthw.npy").string(), options), "does not have the axes");
   options.layout = "XTHW";
   says(refused((scratch / "cthw.npy").string(), options), "is not made of");
@@ -186,14 +186,15 @@ TEST_CASE("video: damaged .npy files are refused in one line") {
   };
   CHECK(with("|u1", "(2, 20, 20, 3)").empty());
   says(with("|u1", "(2, 20, 20, 3)", "True"), "Fortran order");
-  says(with("|O", "(2, 20, 20, 3)"), "cannot be frames");
-  says(with(">f4", "(2, 20, 20, 3)"), "cannot be frames");
+  says(with("|O", "(2, 20, 20, 3)"), "Python objects");
+  says(with(">f4", "(2, 20, 20, 3)"), "big-endian");
   says(with("|u1", "(2, 20, 20, 4000000000000000000)"), "");
   says(with("|u1", "(200000, 20, 20, 3)"), "truncated");
-  says(with("|u1", "(-2, 20, 20, 3)"), "impossible");
-  says(with("|u1", "(2, 20, 'x', 3)"), "not that of frames");
+  says(with("|u1", "(-2, 20, 20, 3)"), "no shape");
+  says(with("|u1", "(2, 20, 'x', 3)"), "no shape");
   says(with("|u1", "(0, 20, 20, 3)"), "empty");
-  says(with("|u1", "()"), "");
+  says(with("|u1", "()"), "single number");
+  says(with("<i4", "(1, 10, 20, 3)"), "cannot be frames");
 }
 
 TEST_CASE("video: y4m is read as coded, luma and RGB") {
@@ -263,6 +264,14 @@ TEST_CASE("cli: video writes its report and exits as promised") {
   CHECK(report["video"]["frames"][0]["psnr"].is_number());
   CHECK(parity_check("video " + r + " " + c + " --metrics-only --min-psnr 40 -q").status == 1);
   CHECK(parity_check("video " + r + " " + r + " --metrics-only --min-psnr 40 --min-ssim 0.99 -q").status == 0);
+  // Into a run's report: its section, and the verdict no better than before.
+  CHECK(parity_check("video " + r + " " + c + " --metrics-only -q --min-psnr 40 --into " + json).status == 1);
+  const auto merged = nlohmann::json::parse(read_text(json));
+  CHECK(merged["verdict"] == "fail");
+  CHECK(merged["counts"]["fail"] == 1);
+  CHECK(merged["counts"]["pass"] == 2 * report["counts"]["pass"].get<int>());
+  CHECK(merged["video"]["checks"].size() == report["video"]["checks"].size() + 1);
+  CHECK(parity_check("video " + r + " " + c + " --metrics-only -q --into " + (scratch / "out" / "video.md").string()).status == 2);
   f = parity_check("video " + r + " " + (scratch / "absent.mp4").string());
   CHECK(f.status == 2);
   CHECK(std::count(f.err.begin(), f.err.end(), '\n') == 1);

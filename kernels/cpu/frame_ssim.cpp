@@ -60,23 +60,37 @@ void enter_row(const T* a, const T* b, int n, float scale, float shift, Row& row
   put(x, load(tail_a), load(tail_b));
 }
 
+// Weights from the window's end to its middle, in registers.
+template <int kTaps>
+struct Weights {
+  V w[kTaps / 2 + 1];
+  HWY_INLINE explicit Weights(const float* weights) {
+    for (int k = 0; k <= kTaps / 2; ++k) w[k] = hn::Set(D(), weights[k]);
+  }
+};
+
 // The windowed mean over kTaps values that lie `step` apart; `at(k)` loads the k-th. Symmetric: taps are added first.
 template <int kTaps, class At>
-HWY_INLINE V windowed(const V* weights, At at) {
-  V sum = hn::Mul(weights[kTaps / 2], at(kTaps / 2));
-  for (int k = 0; k < kTaps / 2; ++k) sum = hn::MulAdd(weights[k], hn::Add(at(k), at(kTaps - 1 - k)), sum);
+HWY_INLINE V windowed(const Weights<kTaps>& weights, At at) {
+  V sum = hn::Mul(weights.w[kTaps / 2], at(kTaps / 2));
+  for (int k = 0; k < kTaps / 2; ++k) sum = hn::MulAdd(weights.w[k], hn::Add(at(k), at(kTaps - 1 - k)), sum);
   return sum;
 }
 
+// Two rows of windowed means from kTaps + 1 rows: each input is loaded once for both, and loading is what limits.
 template <int kTaps>
-void columns(const Row* const* rows, const V* weights, int n, Row& out) {
+void columns(const Row* const* rows, const float* window, int n, Row* out) {
   const int lanes = static_cast<int>(hn::Lanes(D()));
+  const Weights<kTaps> weights(window);
   for (int q = 0; q < kQuantities; ++q) {
-    const float* in[kTaps];
-    for (int k = 0; k < kTaps; ++k) in[k] = rows[k]->quantity[q];
-    for (int x = 0; x < n; x += lanes)
-      hn::Store(windowed<kTaps>(weights, [&](int k) HWY_ATTR { return hn::Load(D(), in[k] + x); }), D(),
-                out.quantity[q] + x);
+    const float* in[kTaps + 1];
+    for (int k = 0; k <= kTaps; ++k) in[k] = rows[k]->quantity[q];
+    for (int x = 0; x < n; x += lanes) {
+      V v[kTaps + 1];
+      for (int k = 0; k <= kTaps; ++k) v[k] = hn::Load(D(), in[k] + x);
+      hn::Store(windowed<kTaps>(weights, [&](int k) HWY_ATTR { return v[k]; }), D(), out[0].quantity[q] + x);
+      hn::Store(windowed<kTaps>(weights, [&](int k) HWY_ATTR { return v[k + 1]; }), D(), out[1].quantity[q] + x);
+    }
   }
 }
 
@@ -89,7 +103,7 @@ struct Terms {
 };
 
 template <int kTaps>
-HWY_INLINE Terms one_vector(const Row& means, const V* weights, int x, int channels, const Constants& k) {
+HWY_INLINE Terms one_vector(const Row& means, const Weights<kTaps>& weights, int x, int channels, const Constants& k) {
   V mean[kQuantities];
   for (int q = 0; q < kQuantities; ++q)
     mean[q] =
@@ -117,8 +131,9 @@ void add_lanes(V ssim, V contrast, int first, int lanes, int channels, SsimSums&
 
 // One row of results. Three vectors a turn, so that a lane keeps its channel whatever the vector's length.
 template <int kTaps>
-void across(const Row& means, const V* weights, int n, int channels, const Constants& k, SsimSums& sums) {
+void across(const Row& means, const float* window, int n, int channels, const Constants& k, SsimSums& sums) {
   const int lanes = static_cast<int>(hn::Lanes(D()));
+  const Weights<kTaps> weights(window);
   const V zero = hn::Zero(D());
   V ssim[3] = {zero, zero, zero}, contrast[3] = {zero, zero, zero};
   int x = 0;
@@ -135,24 +150,27 @@ void across(const Row& means, const V* weights, int n, int channels, const Const
   }
 }
 
+// Rows enter a ring of kTaps + 1; every second one completes two rows of results.
 template <int kTaps, class T>
 void strip(const ImagePair<T>& p, const SsimWindow& window, int begin, int n, std::vector<Row>& rows, SsimSums& sums) {
-  V weights[kTaps];
-  for (size_t t = 0; t < static_cast<size_t>(kTaps); ++t) weights[t] = hn::Set(D(), window.weights[t]);
   const Constants k{hn::Set(D(), .5f), hn::Set(D(), .01f * .01f), hn::Set(D(), .03f * .03f),
                     hn::Set(D(), window.covariance)};
   const float scale = 1 / p.span, shift = -p.zero / p.span - .5f;
   const int inputs = n + (kTaps - 1) * p.channels;
   const int64_t stride = int64_t{p.width} * p.channels;
-  Row& means = rows[kTaps];
+  const float* weights = window.weights.data();
+  constexpr int kRing = kTaps + 1;
+  Row* means = &rows[kRing];
   for (int y = 0; y < p.height; ++y) {
     enter_row(p.reference + y * stride + begin, p.candidate + y * stride + begin, inputs, scale, shift,
-              rows[static_cast<size_t>(y % kTaps)]);
-    if (y < kTaps - 1) continue;
-    const Row* ordered[kTaps];
-    for (int t = 0; t < kTaps; ++t) ordered[t] = &rows[static_cast<size_t>((y + 1 + t) % kTaps)];
+              rows[static_cast<size_t>(y % kRing)]);
+    const bool last = y == p.height - 1, pair = y >= kTaps && (y - kTaps) % 2 == 0;
+    if (!pair && !(last && y >= kTaps - 1)) continue;
+    const Row* ordered[kRing];  // without a pair the last one is an old row, and the second result is not used
+    for (int t = 0; t < kRing; ++t) ordered[t] = &rows[static_cast<size_t>((y + (pair ? 1 : 2) + t) % kRing)];
     columns<kTaps>(ordered, weights, inputs, means);
-    across<kTaps>(means, weights, n, p.channels, k, sums);
+    across<kTaps>(means[0], weights, n, p.channels, k, sums);
+    if (pair) across<kTaps>(means[1], weights, n, p.channels, k, sums);
   }
 }
 
@@ -161,7 +179,7 @@ SsimSums whole(const ImagePair<T>& p, const SsimWindow& window) {
   SsimSums sums;
   const int width = p.width - kTaps + 1, height = p.height - kTaps + 1;
   if (width <= 0 || height <= 0) return sums;
-  std::vector<Row> rows(kTaps + 1);  // zeros: what lies beyond a row's end is read, never used
+  std::vector<Row> rows(kTaps + 3);  // zeros: what lies beyond a row's end is read, never used
   for (int begin = 0; begin < width * p.channels; begin += kStrip)
     strip<kTaps>(p, window, begin, std::min(kStrip, width * p.channels - begin), rows, sums);
   sums.windows = int64_t{width} * height;

@@ -6,25 +6,13 @@
 
 #include "core/error.hpp"
 #include "core/precision.hpp"
-#include "dump/array_dataset.hpp"
-#include "video/array_file.hpp"
+#include "dump/array_file.hpp"
 #include "video/sources.hpp"
 
 namespace parity {
 namespace {
 
 constexpr int64_t kLargestFrame = int64_t{1} << 30;  // samples
-
-class Hdf5Array : public ArrayFile {
- public:
-  Hdf5Array(const std::filesystem::path& file, const std::string& name) : data_(file, name) {}
-  at::ScalarType dtype() const override { return data_.dtype(); }
-  const std::vector<int64_t>& shape() const override { return data_.shape(); }
-  at::Tensor slice(size_t axis, int64_t index) override { return data_.slice(axis, index); }
-
- private:
-  ArrayDataset data_;
-};
 
 /// The layout that a shape has when none is stated: (T,H,W,C); (H,W,C) and (T,H,W) are told apart by the last axis.
 std::string default_layout(const std::vector<int64_t>& shape, const std::string& where) {
@@ -169,14 +157,7 @@ class ArraySource : public FrameSource {
 }  // namespace
 
 std::unique_ptr<FrameSource> open_array(const std::filesystem::path& file, const SourceOptions& options) {
-  const std::string suffix = file.extension().string();
-  std::unique_ptr<ArrayFile> array;
-  if (suffix == ".npy")
-    array = open_npy(file);
-  else if (suffix == ".npz")
-    array = open_npz(file, options.dataset);
-  else
-    array = std::make_unique<Hdf5Array>(file, options.dataset);
+  auto array = open_array_file(file, options.dataset);
   if (array->shape().empty()) throw Error(fmt::format("{}: is a single number, not frames", file.string()));
   return std::make_unique<ArraySource>(file, std::move(array), options);
 }

@@ -1,7 +1,10 @@
-#include "dump/array_dataset.hpp"
+// One dataset of any HDF5 file, by hyperslabs.
+#include "dump/array_file.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <mutex>
 
 #include "core/error.hpp"
 #include "dump/dump.hpp"
@@ -58,56 +61,58 @@ hdf5::Layout plain_layout(hid_t dataset, const std::string& where, uint64_t file
   return layout;
 }
 
-}  // namespace
-
-struct ArrayDataset::Impl {
-  std::string where;
-  hdf5::File file;
-  hdf5::Handle dataset;
-  hdf5::Layout layout;
-
-  Impl(const std::filesystem::path& path, const std::string& name) : file(path) {
+class Hdf5Array final : public ArrayFile {
+ public:
+  Hdf5Array(const std::filesystem::path& path, const std::string& name) : file_(path) {
     std::string group = "/", key = name;
-    if (!file.has("/", name) && file.root_string("format")) {
+    if (!file_.has("/", name) && file_.root_string("format")) {
       group = "/values";
       key = recorded_key(path, name);
     }
-    where = fmt::format("{}: dataset '{}'", path.string(), name);
-    if (key.empty() || !file.has(group, key))
-      throw Error(fmt::format("{} is missing (the root holds {}); name another with --dataset", where,
-                              fmt::join(file.names("/"), ", ")));
-    dataset = file.dataset(group, key);
-    const bool recorded = hdf5::string_attribute(dataset.get(), "dtype", where).has_value();
-    layout = recorded ? hdf5::tensor_layout(dataset.get(), where, file.size())
-                      : plain_layout(dataset.get(), where, file.size());
-    if (!layout.strides.empty()) throw Error(where + " is not stored row-major; write it with numpy.ascontiguousarray");
+    where_ = fmt::format("{}: dataset '{}'", path.string(), name);
+    if (key.empty() || !file_.has(group, key))
+      throw Error(fmt::format("{} is missing (the root holds {}); name another with --dataset", where_,
+                              fmt::join(file_.names("/"), ", ")));
+    dataset_ = file_.dataset(group, key);
+    const bool recorded = hdf5::string_attribute(dataset_.get(), "dtype", where_).has_value();
+    layout_ = recorded ? hdf5::tensor_layout(dataset_.get(), where_, file_.size())
+                       : plain_layout(dataset_.get(), where_, file_.size());
+    if (!layout_.strides.empty())
+      throw Error(where_ + " is not stored row-major; write it with numpy.ascontiguousarray");
   }
+
+  at::ScalarType dtype() const override { return layout_.dtype; }
+  const std::vector<int64_t>& shape() const override { return layout_.shape; }
+
+  at::Tensor slice(size_t axis, int64_t index) const override {
+    std::vector<hsize_t> start(layout_.shape.size(), 0), count(layout_.shape.begin(), layout_.shape.end());
+    std::vector<int64_t> rest = layout_.shape;
+    start[axis] = static_cast<hsize_t>(index);
+    count[axis] = 1;
+    rest.erase(rest.begin() + static_cast<int64_t>(axis));
+    at::Tensor out = at::empty(rest, layout_.dtype);
+    if (out.numel() == 0) return out;
+    static std::mutex one_at_a_time;  // HDF5 is not thread-safe, and two clips are read at once
+    const std::lock_guard lock(one_at_a_time);
+    const hdf5::Handle in_file(H5Dget_space(dataset_.get())), type(H5Dget_type(dataset_.get()));
+    const hdf5::Handle in_memory(H5Screate_simple(static_cast<int>(count.size()), count.data(), nullptr));
+    if (H5Sselect_hyperslab(in_file.get(), H5S_SELECT_SET, start.data(), nullptr, count.data(), nullptr) < 0 ||
+        H5Dread(dataset_.get(), type.get(), in_memory.get(), in_file.get(), H5P_DEFAULT, out.mutable_data_ptr()) < 0)
+      hdf5::fail(fmt::format("{} cannot be read at index {} of axis {}", where_, index, axis));
+    return out;
+  }
+
+ private:
+  std::string where_;
+  hdf5::File file_;
+  hdf5::Handle dataset_;
+  hdf5::Layout layout_;
 };
 
-ArrayDataset::ArrayDataset(const std::filesystem::path& file, const std::string& name)
-    : impl_(std::make_unique<Impl>(file, name)) {}
-ArrayDataset::~ArrayDataset() = default;
+}  // namespace
 
-at::ScalarType ArrayDataset::dtype() const { return impl_->layout.dtype; }
-const std::vector<int64_t>& ArrayDataset::shape() const { return impl_->layout.shape; }
-
-at::Tensor ArrayDataset::slice(size_t axis, int64_t index) const {
-  const auto& shape = impl_->layout.shape;
-  std::vector<hsize_t> start(shape.size(), 0), count(shape.begin(), shape.end());
-  std::vector<int64_t> rest = shape;
-  start[axis] = static_cast<hsize_t>(index);
-  count[axis] = 1;
-  rest.erase(rest.begin() + static_cast<int64_t>(axis));
-  at::Tensor out = at::empty(rest, impl_->layout.dtype);
-  if (out.numel() == 0) return out;
-  const hdf5::Handle in_file(H5Dget_space(impl_->dataset.get()));
-  const hdf5::Handle in_memory(H5Screate_simple(static_cast<int>(count.size()), count.data(), nullptr));
-  const hdf5::Handle type(H5Dget_type(impl_->dataset.get()));
-  if (H5Sselect_hyperslab(in_file.get(), H5S_SELECT_SET, start.data(), nullptr, count.data(), nullptr) < 0 ||
-      H5Dread(impl_->dataset.get(), type.get(), in_memory.get(), in_file.get(), H5P_DEFAULT, out.mutable_data_ptr()) <
-          0)
-    hdf5::fail(fmt::format("{} cannot be read at index {} of axis {}", impl_->where, index, axis));
-  return out;
+std::unique_ptr<ArrayFile> open_hdf5_array(const std::filesystem::path& file, const std::string& name) {
+  return std::make_unique<Hdf5Array>(file, name);
 }
 
 }  // namespace parity
