@@ -55,6 +55,8 @@ struct ShownRow {
 std::vector<ShownRow> shown_summary(const ClipSummary& summary);
 /// "SSIM gaussian 11x11, sigma 1.5, ... on RGB; yuv420p to RGB by ...".
 std::string definition_text(const Definition& definition);
+/// Was a gate applied?
+bool gated(const ClipResult& result);
 std::string verdict_sentence(const ClipResult& result);
 
 }  // namespace parity

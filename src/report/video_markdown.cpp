@@ -19,6 +19,12 @@ std::string fixed(std::optional<double> value, int digits, const char* unit = ""
   return value ? fmt::format("{:.{}f}{}", *value, digits, unit) : "–";
 }
 
+/// A clip that no gate judged is neither right nor wrong.
+std::string clip_sign(const ClipResult& r) {
+  if (overall(r) != CheckVerdict::pass || gated(r)) return sign(overall(r));
+  return r.findings.empty() ? "ℹ️" : "⚠️";
+}
+
 std::string percent(std::optional<double> value) { return value ? fmt::format("{:.2f} %", *value * 100) : "–"; }
 
 std::string clip_row(const char* what, const ClipFacts& f, int64_t frames) {
@@ -40,7 +46,7 @@ std::string explained(const ClipResult& r) {
     if (c.verdict != CheckVerdict::pass || c.name.starts_with("min_"))
       out += fmt::format("- {} {}: {}\n", sign(c.verdict), markdown(c.name), markdown(c.text));
   for (const std::string& warning : r.warnings) out += fmt::format("- ⚠️ {}\n", markdown(warning));
-  return out.empty() ? out : out + "\n";
+  return out.empty() || out.ends_with("\n\n") ? out : out + "\n";
 }
 
 std::string summary(const ClipResult& r) {
@@ -84,7 +90,7 @@ std::string frame_table(const ClipResult& r) {
 std::string one_clip(const ClipResult& r, const ClipPictures* made, const std::filesystem::path& folder,
                      const std::string& prefix) {
   const ClipPlots plots = draw_clip_plots(r, folder, prefix);
-  return fmt::format("{} **{}**\n\n", sign(overall(r)), markdown(verdict_sentence(r))) + explained(r) + clips(r) +
+  return fmt::format("{} **{}**\n\n", clip_sign(r), markdown(verdict_sentence(r))) + explained(r) + clips(r) +
          summary(r) + pictures(r, plots, made) + frame_table(r);
 }
 
@@ -96,7 +102,7 @@ std::string pairs(const VideoReport& report) {
     out += row({markdown(c.name), std::to_string(s.frames),
                 s.frames > 0 && s.identical_frames == s.frames ? "identical" : fixed(s.psnr_mean, 2, " dB"),
                 fixed(s.psnr_min, 2, " dB"), fixed(s.ssim_mean, 5), fixed(s.ssim_min, 5),
-                fmt::format("{} {}", sign(overall(c)), markdown(verdict_sentence(c)))});
+                fmt::format("{} {}", clip_sign(c), markdown(verdict_sentence(c)))});
   }
   return out + "\n";
 }

@@ -55,6 +55,11 @@ std::string definition_text(const Definition& d) {
                      d.luma ? "luma" : "RGB in [0, 1]", d.ranged ? "1" : "none", d.conversion);
 }
 
+bool gated(const ClipResult& result) {
+  return std::any_of(result.checks.begin(), result.checks.end(),
+                     [](const Check& c) { return c.name.starts_with("min_"); });
+}
+
 std::string verdict_sentence(const ClipResult& result) {
   std::string failed;
   for (const Check& check : result.checks)
@@ -63,11 +68,9 @@ std::string verdict_sentence(const ClipResult& result) {
   const CheckVerdict v = overall(result);
   if (v == CheckVerdict::fail) return "FAIL: " + failed;
   if (v == CheckVerdict::inconclusive) return "INCONCLUSIVE: " + failed;
-  const bool gated = std::any_of(result.checks.begin(), result.checks.end(),
-                                 [](const Check& c) { return c.name.starts_with("min_"); });
   const std::string& rating = result.summary.rating;
-  return fmt::format("{}: {} frames compared{}", gated ? "PASS" : "MEASURED, no gate set", result.summary.frames,
-                     rating.empty() ? "" : ", rated " + rating);
+  return fmt::format("{}: {} frames compared{}", gated(result) ? "PASS" : "MEASURED, no gate set",
+                     result.summary.frames, rating.empty() ? "" : ", rated " + rating);
 }
 
 CheckVerdict overall(const VideoReport& report) {
