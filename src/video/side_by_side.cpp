@@ -17,6 +17,7 @@ int even(int n) { return n + n % 2; }
 }  // namespace
 
 Frame displayed(const Frame& frame) {
+  if (frame.sample == Sample::u8 && frame.channels == 3 && frame.zero == 0 && frame.span == 255) return frame;
   Frame unit, out;
   to_unit(frame, unit);
   out.shape(frame.width, frame.height, 3, Sample::u8);
