@@ -33,7 +33,7 @@ uint64_t Machine::number(size_t width) {
 std::string Machine::line() {
   const size_t end = bytes_.substr(0, std::min(bytes_.size(), at_ + 1000)).find('\n', at_);
   if (end == std::string_view::npos) fail("the name of a global does not end");
-  const std::string text(take(end - at_));
+  std::string text(take(end - at_));
   take(1);
   return text;
 }

@@ -68,7 +68,7 @@ class TorchSet final : public TensorSet {
 
   at::Tensor storage(const pickle::StoredTensor& tensor) const {
     if (tensor.storage == kept_key_) return kept_;
-    const at::Tensor bytes = at::empty({tensor.storage_bytes}, at::kByte);
+    at::Tensor bytes = at::empty({tensor.storage_bytes}, at::kByte);
     zip_.read(*zip_.find(prefix_ + "data/" + tensor.storage), static_cast<char*>(bytes.mutable_data_ptr()));
     return bytes;
   }
@@ -78,7 +78,7 @@ class TorchSet final : public TensorSet {
     const auto item = static_cast<int64_t>(at::elementSize(tensor.dtype));
     const at::Tensor bytes = storage(tensor);
     const at::Tensor typed = bytes.slice(0, 0, bytes.numel() / item * item).view(tensor.dtype);
-    const at::Tensor view = typed.as_strided(tensor.shape, tensor.strides, tensor.offset);
+    at::Tensor view = typed.as_strided(tensor.shape, tensor.strides, tensor.offset);
     if (view.numel() == typed.numel()) return view;
     // Many tensors may share one storage (a flattened model): it is kept for the next, which must not see writes to
     // this.
