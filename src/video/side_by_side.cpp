@@ -9,7 +9,7 @@
 namespace parity {
 namespace {
 
-constexpr int kWidest = 3840;   // of the whole picture: what browsers' hardware decoders take
+constexpr int kWidest = 2400;   // of the whole picture; wider ones cost the encoder hundreds of MB
 constexpr int kSmallest = 320;  // of one side: below it captions do not fit
 
 int even(int n) { return n + n % 2; }
