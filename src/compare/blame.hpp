@@ -12,8 +12,8 @@ namespace parity {
 struct Blame {
   std::map<size_t, double> share;  // by boundary: of the squared final error, along the candidate's error; sums to 1
                                    // when errors only add up
-  double explained = 0;    // sum of the shares
-  double final_error = 0;  // relative L2 of the root's result, free-running
+  double explained = 0;            // sum of the shares
+  double final_error = 0;          // relative L2 of the root's result, free-running
 };
 
 /// Local error of each paired float boundary: the candidate's value minus the reference's program on the candidate's

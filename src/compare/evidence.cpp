@@ -49,6 +49,7 @@ Evidence measure_local(const LocalValues& v) {
   if (!at::isFloatingType(e.reference_dtype) && !at::isComplexType(e.reference_dtype)) return e;
   e.oracle = measure_against_oracle(v.oracle, v.recorded, v.candidate);
   e.null_error = e.oracle.reference_error.value_or(0);
+  e.unequal = std::min(1 - e.forced.bitwise_equal_share.value_or(0), share_unequal(v.exact, v.candidate));
   const at::Tensor recorded = reals(v.recorded), difference = reals(v.candidate) - recorded;
   const double norm = number(finite_or_zero(recorded).norm());
   e.gain = project(difference, recorded, norm);

@@ -34,6 +34,7 @@ struct Evidence {
   at::ScalarType reference_dtype = at::kFloat, candidate_dtype = at::kFloat;  // candidate: what its values need
   Stats forced;                                                               // candidate against `recorded`
   OracleStats oracle;          // R and rho: errors of candidate and `recorded` against the oracle
+  double unequal = 0;          // share of elements that differ bitwise from both `recorded` and `exact`, the nearer one
   double null_error = 0;       // largest relative L2 error of recorded, exact and reordered against the oracle
   double null_unequal = 0;     // largest share of elements of exact and reordered that differ bitwise from recorded
   Projection gain, null_gain;  // (candidate - recorded) on recorded; the larger of the same for exact and reordered

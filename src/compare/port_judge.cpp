@@ -146,7 +146,7 @@ class PortJudge {
 
   bool flips() {
     if (fp64_ || !is_half(e_.reference_dtype) || segment_.attention || !e_.forced.bitwise_equal_share) return false;
-    const double unequal = 1 - *e_.forced.bitwise_equal_share, limit = flip_limit();
+    const double unequal = e_.unequal, limit = flip_limit();
     row_.limits.push_back({"bitwise_equal_share", 1 - limit, true,
                            fmt::format("null {}: {}", percent(e_.null_unequal), limits_.half_unequal_share.origin)});
     if (unequal <= limit) return false;

@@ -99,18 +99,105 @@ PortPairing pair_by_name(const Program& reference, const std::vector<CandidateTe
 
 namespace {
 
+struct Prints {
+  std::vector<size_t> index;  // boundary or candidate tensor
+  std::vector<NamedTensor> tensors;
+};
+
 // The reference's own values, looked at once and not kept.
-std::vector<NamedTensor> fingerprints(const Dump& dump, const Program& program, std::vector<size_t>& boundaries) {
-  std::vector<NamedTensor> list;
+Prints reference_prints(const Dump& dump, const Program& program) {
+  Prints prints;
   replay(dump, program, {}, [&](size_t b, const at::Tensor& value) -> std::optional<at::Tensor> {
     const Boundary& boundary = program.boundaries[b];
     if (boundary.comparable) {
-      boundaries.push_back(b);
-      list.push_back({boundary.path, boundary.call, boundary.value.dtype, boundary.value.shape, fingerprint_of(value)});
+      prints.index.push_back(b);
+      prints.tensors.push_back(
+          {boundary.path, boundary.call, boundary.value.dtype, boundary.value.shape, fingerprint_of(value)});
     }
     return std::nullopt;
   });
-  return list;
+  return prints;
+}
+
+Prints candidate_prints(const std::vector<CandidateTensor>& candidate) {
+  Prints prints;
+  for (size_t c = 0; c < candidate.size(); ++c) {
+    if (candidate[c].of_op) continue;
+    prints.index.push_back(c);
+    prints.tensors.push_back({candidate[c].path, candidate[c].call, candidate[c].dtype, candidate[c].shape,
+                              fingerprint_of(candidate[c].load())});
+  }
+  return prints;
+}
+
+size_t position_of(const Prints& prints, size_t index) {
+  return std::lower_bound(prints.index.begin(), prints.index.end(), index) - prints.index.begin();
+}
+
+bool is_op(const NamedTensor& tensor) { return tensor.path.find('/') != std::string::npos; }
+
+bool content_differs(const NamedTensor& a, const NamedTensor& b) {
+  if (a.shape != b.shape || a.print.readings.empty() || b.print.readings.empty()) return true;
+  return content_distance(a.print.readings[0], b.print.readings[0]) > .3;
+}
+
+// Equal names that lie crosswise in time and hold other numbers are other tensors: diffusers' Wan calls norm2 what the
+// original calls norm3. Names alone that cross, or numbers alone that differ (a fault), stay paired.
+void drop_crossed_names(PortPairing& pairing, const Prints& here, const Prints& there) {
+  std::vector<size_t> last(pairing.pairs.size());  // largest candidate index so far
+  size_t largest = 0;
+  for (size_t i = 0; i < pairing.pairs.size(); ++i) last[i] = largest = std::max(largest, pairing.pairs[i].candidate);
+  size_t least = SIZE_MAX;
+  std::vector<PortPair> kept;
+  for (size_t i = pairing.pairs.size(); i-- > 0;) {
+    const PortPair& pair = pairing.pairs[i];
+    const bool crosses = (i > 0 && last[i - 1] > pair.candidate) || least < pair.candidate;
+    least = std::min(least, pair.candidate);
+    const size_t r = position_of(here, pair.boundary), c = position_of(there, pair.candidate);
+    const bool known = r < here.index.size() && here.index[r] == pair.boundary && c < there.index.size() &&
+                       there.index[c] == pair.candidate;
+    if (crosses && pair.evidence == "path" && known && content_differs(here.tensors[r], there.tensors[c])) {
+      pairing.marked[pair.boundary] = false;
+      pairing.unmatched.push_back(pair.candidate);
+    } else {
+      kept.push_back(pair);
+    }
+  }
+  std::reverse(kept.begin(), kept.end());
+  pairing.pairs = std::move(kept);
+}
+
+// Pairs what is left, among the reference's boundaries that `eligible` names.
+void pair_by_content(PortPairing& pairing, const Prints& all, const Prints& there,
+                     const std::function<bool(const NamedTensor&)>& eligible) {
+  Prints here;
+  for (size_t i = 0; i < all.index.size(); ++i)
+    if (eligible(all.tensors[i]) || pairing.marked[all.index[i]]) {
+      here.index.push_back(all.index[i]);
+      here.tensors.push_back(all.tensors[i]);
+    }
+  std::vector<std::pair<size_t, size_t>> anchors;
+  for (const PortPair& pair : pairing.pairs) {
+    const size_t r = position_of(here, pair.boundary), c = position_of(there, pair.candidate);
+    if (r < here.index.size() && here.index[r] == pair.boundary && c < there.index.size() &&
+        there.index[c] == pair.candidate)
+      anchors.emplace_back(r, c);
+  }
+  const AutoPairing found = pair_automatically(here.tensors, there.tensors, anchors);
+  pairing.notes = found.notes;
+  std::set<size_t> taken;
+  for (const AutoPair& pair : found.pairs) {
+    const size_t b = here.index[pair.reference];
+    const NamedTensor &mine = here.tensors[pair.reference], &other = there.tensors[pair.candidate];
+    // An op's result in another width is no counterpart: the port's rounded copy has none here.
+    if (pairing.marked[b] || (is_op(mine) && mine.dtype != other.dtype)) continue;
+    pairing.marked[b] = true;
+    taken.insert(there.index[pair.candidate]);
+    pairing.pairs.push_back({b, there.index[pair.candidate], pair.layout, pair.confidence, pair.evidence});
+  }
+  std::erase_if(pairing.unmatched, [&](size_t c) { return taken.contains(c); });
+  std::sort(pairing.pairs.begin(), pairing.pairs.end(),
+            [](const PortPair& a, const PortPair& b) { return a.boundary < b.boundary; });
 }
 
 }  // namespace
@@ -121,37 +208,11 @@ PortPairing pair_recordings(const Dump& dump, const Program& reference, const st
   const bool left_over =
       std::any_of(pairing.unmatched.begin(), pairing.unmatched.end(), [&](size_t c) { return !candidate[c].of_op; });
   if (!left_over) return pairing;
-  std::vector<size_t> boundaries;
-  const std::vector<NamedTensor> here = fingerprints(dump, reference, boundaries);
-  std::vector<NamedTensor> there;
-  std::vector<size_t> tensors;
-  std::map<size_t, size_t> position;  // candidate tensor -> index in `there`
-  for (size_t c = 0; c < candidate.size(); ++c) {
-    if (candidate[c].of_op) continue;
-    position[c] = there.size();
-    tensors.push_back(c);
-    there.push_back({candidate[c].path, candidate[c].call, candidate[c].dtype, candidate[c].shape,
-                     fingerprint_of(candidate[c].load())});
-  }
-  std::vector<std::pair<size_t, size_t>> anchors;
-  for (const PortPair& pair : pairing.pairs) {
-    const auto at = std::lower_bound(boundaries.begin(), boundaries.end(), pair.boundary);
-    if (position.contains(pair.candidate) && at != boundaries.end() && *at == pair.boundary)
-      anchors.emplace_back(at - boundaries.begin(), position[pair.candidate]);
-  }
-  const AutoPairing found = pair_automatically(here, there, anchors);
-  pairing.notes = found.notes;
-  std::set<size_t> taken;
-  for (const AutoPair& pair : found.pairs) {
-    const size_t b = boundaries[pair.reference];
-    if (pairing.marked[b]) continue;
-    pairing.marked[b] = true;
-    taken.insert(tensors[pair.candidate]);
-    pairing.pairs.push_back({b, tensors[pair.candidate], pair.layout, pair.confidence, pair.evidence});
-  }
-  std::erase_if(pairing.unmatched, [&](size_t c) { return taken.contains(c); });
-  std::sort(pairing.pairs.begin(), pairing.pairs.end(),
-            [](const PortPair& a, const PortPair& b) { return a.boundary < b.boundary; });
+  const Prints here = reference_prints(dump, reference), there = candidate_prints(candidate);
+  drop_crossed_names(pairing, here, there);
+  // Modules first: a value that a module returns and an op passes on is the module's.
+  pair_by_content(pairing, here, there, [](const NamedTensor& t) { return !is_op(t); });
+  if (!pairing.unmatched.empty()) pair_by_content(pairing, here, there, [](const NamedTensor&) { return true; });
   return pairing;
 }
 

@@ -9,6 +9,14 @@
 
 namespace parity {
 
+namespace {
+
+bool wider(at::ScalarType a, at::ScalarType b) {
+  return at::isFloatingType(a) && at::isFloatingType(b) && c10::elementSize(a) > c10::elementSize(b);
+}
+
+}  // namespace
+
 Lane::Lane(const Dump& dump, const Program& program, const Flow& flow, ReplayOptions options)
     : dump_(dump),
       program_(program),
@@ -182,6 +190,8 @@ void Lane::exchange(size_t index, const at::Tensor& replacement) {
   // only this value is exchanged, so that other readers of a base (a weight, a residual) keep theirs.
   if (flow_.written_from(boundary.value.id, 0) && at::has_internal_overlap(value) != at::MemOverlap::Yes)
     value.copy_(replacement);
+  else if (options_.arithmetic == Arithmetic::exact && wider(replacement.scalar_type(), value.scalar_type()))
+    values_[boundary.value.id] = replacement;
   else
     values_[boundary.value.id] = placed_like(replacement, value);
 }
