@@ -47,6 +47,7 @@ int main(int argc, char** argv) {
   parity::cli::add_video(app, action, command_line);
   parity::cli::add_inspect(app, action);
   parity::cli::add_bench(app, action);
+  parity::cli::add_selftest(app, action, command_line);
   parity::cli::add_doctor(app, action);
   try {
     arguments = with_default_command(std::move(arguments));

@@ -1,0 +1,60 @@
+// What was found out about the pairs, counted: recall, localisation, diagnosis, false alarms. Touches no tensor.
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "compare/result.hpp"
+#include "selftest/suite.hpp"
+
+namespace parity {
+
+/// What `compare` said about a pair, and what the peers' rules say.
+struct SelftestOutcome {
+  SelftestPair pair;
+  bool alarm = false;           // any row fail or shape
+  std::string path, diagnosis;  // of the first divergence; empty when there is none
+  int call = 0;
+  bool diverged = false;              // there is a first divergence
+  std::map<std::string, int> counts;  // verdicts of the rows
+  std::vector<bool> peers;            // by rule: passes
+
+  bool found() const { return pair.fault && alarm; }
+  bool located() const { return found() && diverged && path == pair.module && call == pair.call; }
+  bool named() const { return found() && diagnosis.starts_with(pair.diagnosis); }
+  bool false_alarm() const { return !pair.fault && alarm; }
+};
+
+struct SelftestTally {
+  int faults = 0, found = 0, located = 0, named = 0, honest = 0, false_alarms = 0;
+  void add(const SelftestOutcome& outcome);
+};
+
+struct PeerTally {
+  int caught = 0, false_alarms = 0;
+};
+
+struct SelftestResult {
+  std::vector<SelftestOutcome> outcomes;
+  double seconds = 0;
+};
+
+SelftestTally total(const SelftestResult& result);
+std::map<std::pair<std::string, std::string>, SelftestTally> by_family(const SelftestResult& result);  // family, dtype
+std::vector<PeerTally> peer_tallies(const SelftestResult& result);  // in the order of `peer_rules()`
+
+/// Shares of all faults; nullopt when there are none.
+struct SelftestShares {
+  std::optional<double> recall, localisation, diagnosis;
+};
+SelftestShares shares(const SelftestTally& tally);
+
+/// The least accepted: recall 99 %, localisation 97 %, diagnosis 80 %, no false alarm.
+bool good_enough(const SelftestTally& tally);
+
+/// One line that says what is wrong with an outcome; empty when nothing is.
+std::string complaint(const SelftestOutcome& outcome);
+
+}  // namespace parity
