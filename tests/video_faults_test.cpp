@@ -24,8 +24,8 @@ const Check* check(const ClipResult& r, const std::string& name) {
   return nullptr;
 }
 
-const Finding* finding(const ClipResult& r, const std::string& kind) {
-  for (const Finding& f : r.findings)
+const ClipFinding* finding(const ClipResult& r, const std::string& kind) {
+  for (const ClipFinding& f : r.findings)
     if (f.kind == kind) return &f;
   return nullptr;
 }
@@ -91,7 +91,7 @@ TEST_CASE("video: every seeded frame fault is red and named") {
     CHECK(overall(result) == CheckVerdict::fail);
     REQUIRE(check(result, "min_psnr"));
     CHECK(check(result, "min_psnr")->verdict == CheckVerdict::fail);
-    const Finding* found = finding(result, fault.kind);
+    const ClipFinding* found = finding(result, fault.kind);
     REQUIRE(found);
     CAPTURE(found->text);
     CHECK(found->text.find(fault.says) != std::string::npos);

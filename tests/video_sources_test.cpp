@@ -305,7 +305,7 @@ TEST_CASE("cli: video compares folders of pairs by name") {
 }
 
 TEST_CASE("video: the published thresholds are the program's own") {
-  const Thresholds file = read_thresholds(std::string(PARITY_SOURCE_DIR) + "/reports/video-thresholds.json"), own;
+  const VideoThresholds file = read_thresholds(std::string(PARITY_SOURCE_DIR) + "/reports/video-thresholds.json"), own;
   REQUIRE(file.psnr.size() == own.psnr.size());
   for (size_t i = 0; i < own.psnr.size(); ++i) {
     CHECK(file.psnr[i].above == own.psnr[i].above);

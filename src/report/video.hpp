@@ -54,7 +54,7 @@ struct ShownRow {
 };
 std::vector<ShownRow> shown_summary(const ClipSummary& summary);
 /// "SSIM gaussian 11x11, sigma 1.5, ... on RGB; yuv420p to RGB by ...".
-std::string definition_text(const Definition& definition);
+std::string definition_text(const VideoDefinition& definition);
 /// Was a gate applied?
 bool gated(const ClipResult& result);
 std::string verdict_sentence(const ClipResult& result);

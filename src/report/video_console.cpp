@@ -25,7 +25,7 @@ std::string clip_line(const char* what, const ClipFacts& f, int64_t frames) {
 std::string details(const ClipResult& r, bool colour) {
   std::string out = clip_line("reference", r.reference, r.reference_frames) +
                     clip_line("candidate", r.candidate, r.candidate_frames) + "\n";
-  for (const Finding& f : r.findings) out += painted("diagnosis: ", "33", colour) + plain(f.text) + "\n";
+  for (const ClipFinding& f : r.findings) out += painted("diagnosis: ", "33", colour) + plain(f.text) + "\n";
   if (!r.findings.empty()) out += "\n";
   if (r.summary.frames > 0) {
     out +=
@@ -53,7 +53,7 @@ std::string pairs_table(const VideoReport& report, bool colour) {
         "{}  {}  {}  {}  {}  {}  {}\n", pad_right(plain(c.name), width), pad_left(std::to_string(s.frames), 6),
         pad_left(fixed(s.psnr_mean, 2), 9), pad_left(fixed(s.psnr_min, 2), 7), pad_left(fixed(s.ssim_mean, 5), 9),
         pad_left(fixed(s.ssim_min, 5), 7), painted(plain(verdict_sentence(c)), colour_of(overall(c)), colour));
-    for (const Finding& f : c.findings) out += fmt::format("{}  {}\n", pad_right("", width), plain(f.text));
+    for (const ClipFinding& f : c.findings) out += fmt::format("{}  {}\n", pad_right("", width), plain(f.text));
   }
   return out;
 }

@@ -31,7 +31,7 @@ json ssim_json(SsimKind kind) {
   return out;
 }
 
-json definition_json(const Definition& d) {
+json definition_json(const VideoDefinition& d) {
   return {{"space", d.luma ? "luma" : "rgb"},
           {"conversion", plain(d.conversion)},
           {"ssim", ssim_json(d.ssim)},
@@ -122,7 +122,7 @@ json video_json(const ClipResult& r) {
   for (const FrameMetrics& m : r.frames) frames.push_back(frame_json(m));
   for (const Check& c : r.checks)
     checks.push_back({{"name", c.name}, {"verdict", verdict_name(check_verdict(c))}, {"text", plain(c.text)}});
-  for (const Finding& f : r.findings)
+  for (const ClipFinding& f : r.findings)
     findings.push_back({{"kind", f.kind},
                         {"text", plain(f.text)},
                         {"psnr_before", value(f.psnr_before)},

@@ -41,7 +41,7 @@ std::string clips(const ClipResult& r) {
 
 std::string explained(const ClipResult& r) {
   std::string out;
-  for (const Finding& f : r.findings) out += fmt::format("> **Diagnosis:** {}\n\n", markdown(f.text));
+  for (const ClipFinding& f : r.findings) out += fmt::format("> **Diagnosis:** {}\n\n", markdown(f.text));
   for (const Check& c : r.checks)
     if (c.verdict != CheckVerdict::pass || c.name.starts_with("min_"))
       out += fmt::format("- {} {}: {}\n", sign(c.verdict), markdown(c.name), markdown(c.text));

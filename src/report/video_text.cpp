@@ -46,7 +46,7 @@ std::vector<ShownRow> shown_summary(const ClipSummary& s) {
   return rows;
 }
 
-std::string definition_text(const Definition& d) {
+std::string definition_text(const VideoDefinition& d) {
   const char* ssim = d.ssim == SsimKind::gaussian ? "SSIM: Gaussian 11x11, σ 1.5, population covariance, border cropped"
                      : d.ssim == SsimKind::uniform
                          ? "SSIM: uniform 7x7, sample covariance, border cropped (scikit-image's default)"

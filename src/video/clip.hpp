@@ -13,7 +13,7 @@
 namespace parity {
 
 /// Which definitions were used; printed with every number.
-struct Definition {
+struct VideoDefinition {
   bool luma = false;
   SsimKind ssim = SsimKind::gaussian;
   bool ranged = true;
@@ -47,7 +47,7 @@ struct Check {
 };
 
 /// What explains a difference.
-struct Finding {
+struct ClipFinding {
   std::string kind;                               // offset, jump, channels, range, gamma, flip, brightness, frames
   std::string text;                               // one sentence
   std::optional<double> psnr_before, psnr_after;  // of the mean MSE, at full size, without and with it undone
@@ -57,18 +57,18 @@ struct ClipResult {
   std::string name;  // of the pair, when there are several
   ClipFacts reference, candidate;
   int64_t reference_frames = 0, candidate_frames = 0;
-  Definition definition;
+  VideoDefinition definition;
   ClipSummary summary;
   std::vector<FrameMetrics> frames;
   std::vector<Check> checks;
-  std::vector<Finding> findings;
+  std::vector<ClipFinding> findings;
   std::vector<std::string> warnings;
   HistogramOfDifferences histogram;
   double seconds = 0;
 };
 
 /// Ratings and gates; reports/video-thresholds.json holds the same as an editable file.
-struct Thresholds {
+struct VideoThresholds {
   struct Step {
     double above = 0;
     std::string rating;
@@ -79,11 +79,11 @@ struct Thresholds {
 };
 
 /// Throws Error for a file that is not of this form.
-Thresholds read_thresholds(const std::string& file);
+VideoThresholds read_thresholds(const std::string& file);
 /// Of one value in a descending table: "very good".
-std::string rating_of(double value, const std::vector<Thresholds::Step>& steps);
+std::string rating_of(double value, const std::vector<VideoThresholds::Step>& steps);
 /// Fills rating and checks from what was measured. `times_apart`: the largest difference of time stamps, in seconds.
-void judge(ClipResult& result, const Thresholds& thresholds, std::optional<double> times_apart);
+void judge(ClipResult& result, const VideoThresholds& thresholds, std::optional<double> times_apart);
 CheckVerdict overall(const ClipResult& result);
 
 /// A pair of frames with its numbers, in order; pictures are made from these.
@@ -96,7 +96,7 @@ struct ComparedPair {
 struct ClipOptions {
   SourceOptions reference, candidate;
   MeasureOptions measure;
-  Thresholds thresholds;
+  VideoThresholds thresholds;
   int threads = 0;  // 0: as many as the machine has
   bool diagnose = true;
   std::function<void(const ClipResult&)> begin;   // once facts are known, before the first frame

@@ -125,7 +125,7 @@ class Comparison {
 
   void describe() {
     const ClipFacts &r = result_.reference, &c = result_.candidate;
-    Definition& d = result_.definition;
+    VideoDefinition& d = result_.definition;
     d.luma = options_.reference.luma;
     d.ssim = options_.measure.ssim;
     d.ranged = options_.measure.ranged;

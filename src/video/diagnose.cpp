@@ -33,7 +33,7 @@ double mean_square(const Thumbnail& a, const Thumbnail& b) {
   return a.values.empty() ? 0 : sum / static_cast<double>(a.values.size());
 }
 
-double error_of(const Hypothesis& h, const Thumbnail& r, const Thumbnail& c) {
+double error_of(const ClipHypothesis& h, const Thumbnail& r, const Thumbnail& c) {
   double sum = 0;
   size_t i = 0;
   const auto channels = static_cast<size_t>(r.channels);
@@ -73,7 +73,7 @@ Thumbnail thumbnail(const Frame& frame) {
 void Diagnosis::add(const Thumbnail& reference, const Thumbnail& candidate) {
   if (frames_ == 0) {
     channels_ = reference.channels;
-    for (Hypothesis& h : simple_hypotheses(channels_)) trials_.push_back({std::move(h), 0});
+    for (ClipHypothesis& h : simple_hypotheses(channels_)) trials_.push_back({std::move(h), 0});
   }
   const double error = mean_square(reference, candidate);
   error_ += error;
@@ -106,7 +106,7 @@ void Diagnosis::add_offsets(const Thumbnail& reference, const Thumbnail& candida
 }
 
 /// An offset that most frames from some frame to the end agree on, and no frame before it.
-std::optional<Hypothesis> Diagnosis::shifted() const {
+std::optional<ClipHypothesis> Diagnosis::shifted() const {
   const auto decided = [](const Shift& s) { return s.offset != 0 && decibels(s.own, s.best) >= 2 * kGain; };
   std::array<int64_t, 2 * kOffsets + 1> votes{};
   for (const Shift& s : shifts_)
@@ -117,7 +117,7 @@ std::optional<Hypothesis> Diagnosis::shifted() const {
   const auto agrees = [&](const Shift& s) { return decided(s) && s.offset == offset; };
   const int64_t begin = std::find_if(shifts_.begin(), shifts_.end(), agrees) - shifts_.begin();
   if (5 * *most < 4 * (frames_ - begin) - 5 * std::abs(offset)) return std::nullopt;  // one in five may be undecided
-  Hypothesis h;
+  ClipHypothesis h;
   h.kind = begin > std::abs(offset) ? "jump" : "offset";
   h.offset = offset;
   h.begin = h.kind == "jump" ? begin : 0;
@@ -146,7 +146,7 @@ Diagnosis::Trial Diagnosis::fitted() const {
   return trial;
 }
 
-std::optional<Hypothesis> Diagnosis::best() const {
+std::optional<ClipHypothesis> Diagnosis::best() const {
   if (frames_ == 0) return std::nullopt;
   const double n = static_cast<double>(frames_);
   const auto gain = [&](double error) { return decibels(error_ / n, error / n); };
@@ -164,7 +164,7 @@ std::optional<Hypothesis> Diagnosis::best() const {
   return chosen.hypothesis;
 }
 
-std::optional<Finding> odd_frames(const std::vector<FrameMetrics>& frames) {
+std::optional<ClipFinding> odd_frames(const std::vector<FrameMetrics>& frames) {
   constexpr double kApart = 10;  // dB below the median
   if (frames.size() < 3) return std::nullopt;
   std::vector<double> errors;
@@ -179,7 +179,7 @@ std::optional<Finding> odd_frames(const std::vector<FrameMetrics>& frames) {
   std::string list;
   for (size_t i = 0; i < std::min<size_t>(odd.size(), 8); ++i) list += fmt::format("{}{}", i ? ", " : "", odd[i]);
   if (odd.size() > 8) list += fmt::format(" and {} more", odd.size() - 8);
-  return Finding{
+  return ClipFinding{
       "frames",
       fmt::format("{} {} far worse than the rest: PSNR down to {:.1f} dB, {}", odd.size() == 1 ? "frame" : "frames",
                   list + (odd.size() == 1 ? " is" : " are"), -10 * std::log10(worst),
@@ -189,9 +189,9 @@ std::optional<Finding> odd_frames(const std::vector<FrameMetrics>& frames) {
       {}};
 }
 
-std::optional<Finding> confirmed(const Hypothesis& hypothesis, double before, double after) {
+std::optional<ClipFinding> confirmed(const ClipHypothesis& hypothesis, double before, double after) {
   if (decibels(before, after) < Diagnosis::kGain) return std::nullopt;
-  Finding out{hypothesis.kind, "", -10 * std::log10(before), {}};
+  ClipFinding out{hypothesis.kind, "", -10 * std::log10(before), {}};
   if (after > 0) out.psnr_after = -10 * std::log10(after);
   out.text = fmt::format("{}: PSNR {:.1f} → {} when {}", hypothesis.text, *out.psnr_before,
                          out.psnr_after ? fmt::format("{:.1f} dB", *out.psnr_after) : "identical",

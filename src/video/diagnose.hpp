@@ -21,7 +21,7 @@ struct Thumbnail {
 Thumbnail thumbnail(const Frame& frame);
 
 /// candidate[i] = change(reference[i - offset]), from candidate frame `begin` on.
-struct Hypothesis {
+struct ClipHypothesis {
   std::string kind, text;  // text: "candidate is one frame late"; the figures are added
   int offset = 0;
   int64_t begin = 0;
@@ -35,19 +35,19 @@ class Diagnosis {
   /// Frames in order.
   void add(const Thumbnail& reference, const Thumbnail& candidate);
   /// The hypothesis that lowers the error of the thumbnails most, when by at least kGain dB.
-  std::optional<Hypothesis> best() const;
+  std::optional<ClipHypothesis> best() const;
 
   static constexpr double kGain = 3;
   static constexpr int kOffsets = 5;
 
  private:
   struct Trial {
-    Hypothesis hypothesis;
+    ClipHypothesis hypothesis;
     double error = 0;
   };
   void add_offsets(const Thumbnail& reference, const Thumbnail& candidate, double error);
   void note_offset(int64_t frame, int offset, double error);
-  std::optional<Hypothesis> shifted() const;
+  std::optional<ClipHypothesis> shifted() const;
   Trial fitted() const;
 
   std::vector<Trial> trials_;
@@ -67,18 +67,18 @@ class Diagnosis {
 };
 
 /// All hypotheses but offsets and fits, for `channels` channels.
-std::vector<Hypothesis> simple_hypotheses(int channels);
+std::vector<ClipHypothesis> simple_hypotheses(int channels);
 
 /// The reference under a hypothesis, but for its offset; fp32 in [0, 1].
-Frame changed(const Frame& reference, const Hypothesis& hypothesis);
+Frame changed(const Frame& reference, const ClipHypothesis& hypothesis);
 
 /// Both clips again, from their begin: mean MSE of the candidate against the changed reference.
-double error_under(FrameSource& reference, FrameSource& candidate, const Hypothesis& hypothesis);
+double error_under(FrameSource& reference, FrameSource& candidate, const ClipHypothesis& hypothesis);
 
 /// Frames far below the rest, from their numbers alone.
-std::optional<Finding> odd_frames(const std::vector<FrameMetrics>& frames);
+std::optional<ClipFinding> odd_frames(const std::vector<FrameMetrics>& frames);
 
 /// The sentence with its figures; nullopt when full size does not confirm it.
-std::optional<Finding> confirmed(const Hypothesis& hypothesis, double error_before, double error_after);
+std::optional<ClipFinding> confirmed(const ClipHypothesis& hypothesis, double error_before, double error_after);
 
 }  // namespace parity

@@ -39,10 +39,10 @@ constexpr Order kOrders[] = {
 
 }  // namespace
 
-std::vector<Hypothesis> simple_hypotheses(int channels) {
-  std::vector<Hypothesis> all;
+std::vector<ClipHypothesis> simple_hypotheses(int channels) {
+  std::vector<ClipHypothesis> all;
   for (const ValueFault& fault : kValueFaults) {
-    Hypothesis h{.kind = fault.kind, .text = fault.text};
+    ClipHypothesis h{.kind = fault.kind, .text = fault.text};
     h.value.fill(fault.value);
     all.push_back(std::move(h));
   }

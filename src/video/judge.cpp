@@ -15,8 +15,8 @@ using nlohmann::json;
 
 constexpr double kSameRate = 1e-4;  // relative; 29.97 and 30 are 1e-3 apart
 
-std::vector<Thresholds::Step> steps(const json& table, const std::string& file) {
-  std::vector<Thresholds::Step> out;
+std::vector<VideoThresholds::Step> steps(const json& table, const std::string& file) {
+  std::vector<VideoThresholds::Step> out;
   for (const json& step : table) {
     if (!step.is_object() || !step.contains("above") || !step["above"].is_number() || !step.contains("rating") ||
         !step["rating"].is_string())
@@ -61,14 +61,14 @@ void gate(ClipResult& result, const char* name, std::optional<double> limit, std
     add(result, name, *worst >= *limit, fmt::format("worst frame {}: {:.6g} (limit {:g})", frame, *worst, *limit));
 }
 
-size_t level(const std::string& rating, const std::vector<Thresholds::Step>& table) {
+size_t level(const std::string& rating, const std::vector<VideoThresholds::Step>& table) {
   for (size_t i = 0; i < table.size(); ++i)
     if (table[i].rating == rating) return i;
   return table.size();
 }
 
 /// The worse of the two; identical clips are "identical".
-std::string rate(const ClipSummary& s, const Thresholds& t) {
+std::string rate(const ClipSummary& s, const VideoThresholds& t) {
   if (s.frames > 0 && s.identical_frames == s.frames) return "identical";
   if (!s.psnr_mean) return "";
   const std::string psnr = rating_of(*s.psnr_mean, t.psnr);
@@ -79,19 +79,19 @@ std::string rate(const ClipSummary& s, const Thresholds& t) {
 
 }  // namespace
 
-std::string rating_of(double value, const std::vector<Thresholds::Step>& table) {
+std::string rating_of(double value, const std::vector<VideoThresholds::Step>& table) {
   for (const auto& step : table)
     if (value > step.above) return step.rating;
   return table.back().rating;
 }
 
-Thresholds read_thresholds(const std::string& file) {
+VideoThresholds read_thresholds(const std::string& file) {
   std::ifstream stream(file);
   const json root = json::parse(stream, nullptr, /*allow_exceptions=*/false);
   if (!root.is_object() || !root.contains("video") || !root["video"].is_object())
     throw Error(fmt::format(
         "{}: is no thresholds file (a JSON object with an object \"video\"); see reports/video-thresholds.json", file));
-  Thresholds t;
+  VideoThresholds t;
   for (const auto& [key, value] : root["video"].items()) {
     if (key == "psnr" && value.is_array())
       t.psnr = steps(value, file);
@@ -106,7 +106,7 @@ Thresholds read_thresholds(const std::string& file) {
   return t;
 }
 
-void judge(ClipResult& result, const Thresholds& thresholds, std::optional<double> times_apart) {
+void judge(ClipResult& result, const VideoThresholds& thresholds, std::optional<double> times_apart) {
   check_structure(result, times_apart);
   ClipSummary& s = result.summary;
   const bool identical = s.frames > 0 && s.identical_frames == s.frames;

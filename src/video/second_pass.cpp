@@ -24,7 +24,7 @@ std::shared_ptr<const Frame> before(const std::deque<std::shared_ptr<const Frame
 
 }  // namespace
 
-Frame changed(const Frame& reference, const Hypothesis& h) {
+Frame changed(const Frame& reference, const ClipHypothesis& h) {
   Frame unit, out;
   to_unit(reference, unit);
   out.shape(reference.width, reference.height, reference.channels, Sample::f32);
@@ -43,7 +43,7 @@ Frame changed(const Frame& reference, const Hypothesis& h) {
   return out;
 }
 
-double error_under(FrameSource& reference, FrameSource& candidate, const Hypothesis& h) {
+double error_under(FrameSource& reference, FrameSource& candidate, const ClipHypothesis& h) {
   ReadAhead references(reference), candidates(candidate);
   std::deque<std::shared_ptr<const Frame>> r, c;
   const int late = std::max(h.offset, 0), early = std::max(-h.offset, 0);
