@@ -28,6 +28,8 @@ void add_bench_video(CLI::App& bench, Action& action);
 void add_inspect(CLI::App& app, Action& action);
 void add_video(CLI::App& app, Action& action, const std::string& command_line);
 void add_selftest(CLI::App& app, Action& action, const std::string& command_line);
+void add_extract(CLI::App& app, Action& action);
+void add_replay(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);
 
 /// Where the embedded reference dumps lie: $PARITY_REFERENCE_DUMPS, else beside the sources this was built from.

@@ -46,6 +46,8 @@ int main(int argc, char** argv) {
   parity::cli::add_compare(app, action, command_line);
   parity::cli::add_video(app, action, command_line);
   parity::cli::add_inspect(app, action);
+  parity::cli::add_extract(app, action);
+  parity::cli::add_replay(app, action);
   parity::cli::add_bench(app, action);
   parity::cli::add_selftest(app, action, command_line);
   parity::cli::add_doctor(app, action);

@@ -4,28 +4,15 @@
 
 #include "core/error.hpp"
 #include "dump/hdf5.hpp"
+#include "dump/link_name.hpp"
 
 namespace parity {
 namespace {
 
 constexpr std::string_view kFormat = "parity-dump/1";
 
-std::string replaced(std::string_view text, std::string_view from, std::string_view to) {
-  std::string result;
-  for (size_t at = 0; (at = text.find(from)) != std::string_view::npos; text.remove_prefix(at + from.size()))
-    result.append(text.substr(0, at)).append(to);
-  return result.append(text);
-}
-
-// A name as one step of an HDF5 path: "/" is written %2F; "." (the group itself) and "" cannot be link names either.
-std::string escaped(std::string_view name) {
-  if (name.empty()) return "%";
-  if (name.find_first_not_of('.') == std::string_view::npos) return replaced(name, ".", "%2E");
-  return replaced(name, "/", "%2F");
-}
-
 std::vector<std::string> unescaped(std::vector<std::string> names) {
-  for (std::string& name : names) name = name == "%" ? "" : replaced(replaced(name, "%2F", "/"), "%2E", ".");
+  for (std::string& name : names) name = name_of_link(name);
   return names;
 }
 
@@ -109,15 +96,15 @@ std::pair<at::ScalarType, std::vector<int64_t>> Dump::value_type(std::string_vie
 }
 
 std::vector<std::string> Dump::weight_names() const { return unescaped(impl_->file.names("/weights")); }
-at::Tensor Dump::weight(std::string_view name) const { return impl_->file.tensor("/weights", escaped(name)); }
-bool Dump::has_weight(std::string_view name) const { return impl_->file.has("/weights", escaped(name)); }
+at::Tensor Dump::weight(std::string_view name) const { return impl_->file.tensor("/weights", link_name(name)); }
+bool Dump::has_weight(std::string_view name) const { return impl_->file.has("/weights", link_name(name)); }
 
 std::vector<std::string> Dump::input_names(int call) const { return unescaped(impl_->file.names(input_group(call))); }
 at::Tensor Dump::input(std::string_view name, int call) const {
-  return impl_->file.tensor(input_group(call), escaped(name));
+  return impl_->file.tensor(input_group(call), link_name(name));
 }
 bool Dump::has_input(std::string_view name, int call) const {
-  return impl_->file.has(input_group(call), escaped(name));
+  return impl_->file.has(input_group(call), link_name(name));
 }
 
 }  // namespace parity

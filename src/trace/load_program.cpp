@@ -99,7 +99,9 @@ class Builder {
     op.kind = operator_kind(op.name);
     op.module_call = call_index(event, event.integer("in"));
     const ModuleCall* inside = op.module_call < 0 ? nullptr : &program_.calls[op.module_call];
-    op.path = fmt::format("{}/{}.{}", inside ? inside->path : "~", op.kind, counts_[{op.module_call, op.kind}]++);
+    const int before = counts_[{op.module_call, op.kind}]++;
+    const int64_t nth = event.has("nth") ? event.integer("nth") : before;  // an extract leaves out what came before
+    op.path = fmt::format("{}/{}.{}", inside ? inside->path : "~", op.kind, nth);
     op.call = inside ? inside->call : 0;
     op.args = event.literal("args", nlohmann::json::array());
     op.kwargs = event.literal("kwargs", nlohmann::json::object());

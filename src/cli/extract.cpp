@@ -1,0 +1,106 @@
+// parity-check extract: one op or one module call of a recording as a file of its own.
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <map>
+
+#include "cli/command.hpp"
+#include "compare/sides.hpp"
+#include "core/error.hpp"
+#include "report/sink.hpp"
+#include "trace/extract.hpp"
+
+namespace parity::cli {
+namespace {
+
+struct Options {
+  Common common;
+  std::string file, layer, out, candidate, map;
+  int call = -1;
+};
+
+// The port's values at the reference's boundaries, as compare would pair them.
+PortValues port_values(const Sides& sides) {
+  std::map<size_t, const PortPair*> pairs;
+  for (const PortPair& pair : sides.pairing.pairs) pairs[pair.boundary] = &pair;
+  return [pairs, &sides](size_t boundary) -> std::optional<at::Tensor> {
+    const auto found = pairs.find(boundary);
+    if (found == pairs.end()) return std::nullopt;
+    const at::Tensor value = found->second->layout.to_reference(sides.tensors[found->second->candidate].load());
+    const Boundary& reference = sides.program.boundaries[boundary];
+    if (value.sizes().vec() != reference.value.shape)
+      throw Error(
+          fmt::format("{}: '{}' has shape [{}], the reference's '{}' [{}]; give the layout in a map file (--map)",
+                      sides.candidate->file().string(), sides.tensors[found->second->candidate].path,
+                      fmt::join(value.sizes(), ", "), reference.path, fmt::join(reference.value.shape, ", ")));
+    return value;
+  };
+}
+
+Extracted run(const Options& options) {
+  if (std::filesystem::exists(options.out) && std::filesystem::equivalent(options.out, options.file))
+    throw Error(fmt::format("{}: would be overwritten by its own extract; choose another -o", options.out));
+  ExtractOptions wanted{options.layer, options.call < 0 ? std::nullopt : std::optional(options.call), nullptr};
+  const Dump dump(options.file);
+  if (const int threads = options.common.threads > 0 ? options.common.threads : dump.provenance().value("threads", 0);
+      threads > 0)
+    at::set_num_threads(threads);
+  if (options.candidate.empty()) return extract(dump, load_program(dump), wanted, options.out);
+  const Sides sides = open_sides(options.file, options.candidate, options.map);
+  wanted.port = port_values(sides);
+  return extract(dump, sides.program, wanted, options.out);
+}
+
+int extract_command(const Options& options) {
+  const Extracted done = run(options);
+  if (!options.common.json.empty())
+    write_file(options.common.json, nlohmann::json{{"command", "extract"},
+                                                   {"file", options.out},
+                                                   {"path", done.path},
+                                                   {"call", done.call},
+                                                   {"ops", done.ops},
+                                                   {"leaves", done.leaves},
+                                                   {"outputs", done.outputs},
+                                                   {"captured", done.captured},
+                                                   {"port_outputs", done.port_outputs}}
+                                            .dump(1) +
+                                        "\n");
+  if (!options.common.quiet) {
+    fmt::print("{}: '{}' call {}: {} ops on {} tensors, {} result{}\n", options.out, done.path, done.call, done.ops,
+               done.leaves, done.outputs.size(), done.outputs.size() == 1 ? "" : "s");
+    if (!done.captured.empty())
+      fmt::print("  enters without being an argument or a weight: {}\n", fmt::join(done.captured, ", "));
+    if (!options.candidate.empty())
+      fmt::print("  the port has {} of {} results\n", done.port_outputs, done.outputs.size());
+    fmt::print("  run it: parity-check replay '{}'\n", options.out);
+  }
+  return !options.candidate.empty() && done.port_outputs == 0 ? 3 : 0;
+}
+
+}  // namespace
+
+void add_extract(CLI::App& app, Action& action) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command =
+      app.add_subcommand("extract", "One op or one module call of a recording as a small file of its own");
+  command->add_option("DUMP", options->file, "The recording")->required()->check(CLI::ExistingFile);
+  command->add_option("--layer", options->layer, "Path of the module or op: blocks.0.norm1, blocks.0/add.1")
+      ->required()
+      ->type_name("PATH");
+  command->add_option("-o,--output", options->out, "The file to write")->required()->type_name("FILE");
+  command->add_option("--call", options->call, "Which of several calls of the path, from 0")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("N");
+  CLI::Option* candidate =
+      command->add_option("--candidate", options->candidate, "A port's recording: its inputs and outputs go in too")
+          ->check(CLI::ExistingPath);
+  command->add_option("--map", options->map, "Names: REFERENCE = CANDIDATE [perm(…)] [split(axis,i,n)] a line")
+      ->check(CLI::ExistingFile)
+      ->needs(candidate)
+      ->type_name("FILE");
+  add_common(*command, options->common);
+  command->callback([options, &action] { action = [options] { return extract_command(*options); }; });
+}
+
+}  // namespace parity::cli
