@@ -27,12 +27,18 @@ double share_unequal(const at::Tensor& a, const at::Tensor& b) {
 
 }  // namespace
 
+double Projection::fisher() const {
+  return std::atanh(std::clamp(correlation, -.999999, .999999)) * std::sqrt(elements);
+}
+
 Projection project(const at::Tensor& difference, const at::Tensor& direction, double reference_norm) {
   const at::Tensor d = finite_or_zero(reals(difference)), g = finite_or_zero(reals(direction)), product = d * g;
   const double dg = number(product.sum()), gg = number(at::dot(g, g)), dd = number(at::dot(d, d));
   Projection p;
   if (!(gg > 0)) return p;
   p.amplitude = dg / gg;
+  const double fourth = number(d.square().square().sum());
+  p.elements = fourth > 0 ? dd * dd / fourth : 0;
   const double spread = std::sqrt(number(at::dot(product, product)));
   p.z = spread > 0 ? dg / spread : 0;
   p.explained = dd > 0 ? (2 * dg - gg) / dd : 0;

@@ -16,6 +16,11 @@ struct Projection {
   double explained = 0;  // 1 - ||d - g||^2 / ||d||^2
   double correlation = 0;  // <d, g> / (||d|| ||g||)
   double size = 0;         // ||g|| / ||reference||
+  double elements = 0;     // how many elements carry the difference: (sum d^2)^2 / sum d^4
+
+  /// Fisher's transform of the correlation over sqrt(elements): how unlikely a direction that has nothing to do with
+  /// the difference would fit as well. Unlike `z` it grows without limit when few elements fit wholly.
+  double fisher() const;
 };
 
 /// Non-finite elements of either are left out; all zero when nothing is left or g is zero.

@@ -4,18 +4,19 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "compare/cast_path.hpp"
 #include "compare/faults/catalogue.hpp"
+#include "compare/findings.hpp"
 #include "compare/main_job.hpp"
 #include "compare/pairing.hpp"
+#include "compare/stale.hpp"
 #include "core/error.hpp"
 #include "trace/lanes.hpp"
 
 namespace parity {
 namespace {
-
-enum LaneIndex : size_t { kOracle, kRecorded, kExact, kReordered, kPerturbed, kOwn, kLanes };
 
 constexpr size_t kExplanations = 8;        // kept a row
 constexpr double kPerturbation = 0x1p-16;  // relative; far above fp64's roundings, far below the ops' curvature
@@ -72,7 +73,12 @@ class PortJob {
 
   Replacements cross(const Crossing& crossing) {
     const PortPair* pair = by_boundary_[crossing.boundary];
-    if (pair == nullptr) return {};
+    if (pair == nullptr) {
+      const Boundary& skipped = program_.boundaries[crossing.boundary];
+      const bool module = skipped.path.find('/') == std::string::npos;
+      if (options_.diagnose && module) stale_.remember(skipped.path, skipped.call, crossing.computed[kOwn]);
+      return {};
+    }
     OpResult row = describe(*pair);
     const at::Tensor value = aligned(*pair, row);
     if (value.defined()) compare(row, value, crossing);
@@ -123,7 +129,7 @@ class PortJob {
     row.free = measure(lanes[kOwn], value);
     free_error_[row.index] = row.free->rel_l2.value_or(0);
     add_amplification(row, lanes);
-    const std::vector<Finding> found = findings(crossing, value);
+    const std::vector<Finding> found = options_.diagnose ? findings(row, crossing, value) : std::vector<Finding>();
     judge_port(row, evidence, segments_[row.index], found, options_.limits);
     row.explanations = explanations(found);
     if (options_.paths || (row.gate == Gate::dtype_path && row.verdict == Verdict::fail))
@@ -167,32 +173,38 @@ class PortJob {
     row.predicted_free = std::hypot(*row.amplification * carried, row.forced->rel_l2.value_or(0));
   }
 
-  // How well each deviation that reaches this boundary explains what the candidate has.
-  std::vector<Finding> findings(const Crossing& crossing, const at::Tensor& value) {
-    std::vector<Finding> found;
-    const auto& lanes = crossing.computed;
-    if (!at::isFloatingType(lanes[kRecorded].scalar_type()) && !at::isComplexType(lanes[kRecorded].scalar_type()))
-      return found;
-    const auto raised = [](const at::Tensor& t) { return t.to(redirect(t.scalar_type(), Precision::fp64)); };
-    const at::Tensor candidate = raised(value);
-    const double norm = at::nan_to_num(raised(lanes[kRecorded]).abs()).norm().item<double>();
-    for (const DeviatingValue& deviating : crossing.deviating) {
-      const Hypothesis& hypothesis = hypotheses_[deviating.deviation];
-      const bool cast = hypothesis.gate == Gate::dtype_path;
-      const at::Tensor base = raised(lanes[cast ? kExact : kOracle]),
-                       recorded = raised(lanes[cast ? kExact : kRecorded]);
-      const at::Tensor direction = raised(deviating.value) - base;
-      Finding f{hypothesis.fault, hypothesis.detail, hypothesis.gate, hypothesis.fixed_amplitude, {}, 0};
-      f.fit = project(candidate - recorded, direction, norm);
-      if (!(f.fit.size > 0)) continue;
-      for (const size_t other : {kExact, kReordered})
-        f.null_amplitude =
-            std::max(f.null_amplitude, std::abs(project(raised(lanes[other]) - recorded, direction, norm).amplitude));
+  // What explains the candidate's value; a stale one needs no other explanation.
+  std::vector<Finding> findings(const OpResult& row, const Crossing& crossing, const at::Tensor& value) {
+    std::vector<Finding> found =
+        match_hypotheses(crossing, value, hypotheses_, final_op(program_.boundaries[row.index].value.id));
+    std::set<std::string> inputs;
+    for (const size_t a : ancestors_[row.index]) inputs.insert(program_.boundaries[a].path);
+    const at::Tensor& own = crossing.computed[kOwn];
+    std::string older = stale_.seen_before(row.path, row.call, value, own, inputs),
+                as = "bitwise what the candidate has at ";
+    if (older.empty()) {
+      older = stale_.like_reference(row.path, row.call, value, crossing.computed[kRecorded]);
+      as = "but for rounding what the reference has at ";
+      if (inputs.contains(older)) older.clear();
+    }
+    stale_.remember(row.path, row.call, own);
+    if (!older.empty() && row.forced->bitwise_equal_share.value_or(1) < 1) {
+      Finding f{"stale value", as + older, Gate::logic, true, {}, 0};
+      f.fit = {1, 99, 1, 1, 1};
+      f.rank = -1;
       found.push_back(std::move(f));
     }
-    found.push_back({"gain", "all values scaled", Gate::logic, false,
-                     project(candidate - raised(lanes[kRecorded]), raised(lanes[kRecorded]), norm), 0});
     return found;
+  }
+
+  // The op that computed a value, through views and copies of it; -1 for leaves.
+  int final_op(int64_t id) const {
+    const ProgramIndex& index = catalogue_->index();
+    int op = index.producer(id);
+    while (op >= 0 && program_.ops[op].view && index.argument(op, 0) >= 0 &&
+           index.producer(index.argument(op, 0)) < op && index.producer(index.argument(op, 0)) >= 0)
+      op = index.producer(index.argument(op, 0));
+    return op;
   }
 
   static at::Tensor perturbed(const at::Tensor& value) {
@@ -238,6 +250,7 @@ class PortJob {
   std::vector<const PortPair*> by_boundary_;
   std::unique_ptr<Catalogue> catalogue_;
   std::vector<Hypothesis> hypotheses_;  // by deviation number
+  StaleRegistry stale_;
   std::map<int64_t, double> free_error_;
   PortJobResult result_;
 };

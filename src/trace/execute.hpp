@@ -26,7 +26,8 @@ class Executor {
 
  private:
   Results call(const Op& op, const c10::OperatorHandle& handle, bool writes, const Rewrite* rewrite) const;
-  Results call_with(const Op& op, const c10::OperatorHandle& handle, const torch::jit::Stack& stack, bool writes) const;
+  Results call_with(const Op& op, const c10::OperatorHandle& handle, const torch::jit::Stack& stack, bool writes,
+                    bool rewritten = false) const;
   Results call_as_recorded(const Op& op, const c10::OperatorHandle& handle) const;
   Results call_exactly(const Op& op, const Rewrite* rewrite) const;
   torch::jit::Stack arguments(const Op& op, const c10::FunctionSchema& schema) const;

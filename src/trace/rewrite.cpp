@@ -1,5 +1,6 @@
 #include "trace/rewrite.hpp"
 
+#include <ATen/ScalarOps.h>
 #include <fmt/format.h>
 
 #include "core/error.hpp"
@@ -20,6 +21,9 @@ c10::IValue OpCall::value(std::string_view name) const {
 void OpCall::set(std::string_view name, c10::IValue value) {
   const auto index = argument_index(schema, name);
   if (!index) throw Error(fmt::format("the operator has no argument '{}'", name));
+  // The kernel would refuse a number where its schema has a tensor (add.Tensor(x, 1e-5)).
+  if (value.isScalar() && schema.arguments()[*index].type()->kind() == c10::TypeKind::TensorType)
+    value = c10::scalar_to_tensor(value.toScalar());
   arguments[*index] = std::move(value);
 }
 

@@ -75,10 +75,15 @@ void fused_masks(const ProgramIndex& program, int index, Hypotheses& to) {
       call.set(mask_name(call), mask.roll({by}, {-1}));
       return call.run_again();
     });
-  add_fault(to, program, index, "causal mask", "causal where it is not", [](OpCall& call) {
-    if (call.value("is_causal").toBool()) throw std::runtime_error("causal already");
-    return with_causal_diagonal(0)(call);
-  });
+  const Value *query = program.value(program.argument(index, 0)), *key = program.value(program.argument(index, 1));
+  const bool cached = query != nullptr && key != nullptr && query->shape.size() > 1 && key->shape.size() > 1 &&
+                      query->shape[query->shape.size() - 2] < key->shape[key->shape.size() - 2];
+  // Fewer queries than keys: a triangle from the first key on is what `is_causal` means, not what a cache needs.
+  add_fault(to, program, index, cached ? "mask off by one" : "causal mask",
+            cached ? "triangle from the first key on" : "causal where it is not", [](OpCall& call) {
+              if (call.value("is_causal").toBool()) throw std::runtime_error("causal already");
+              return with_causal_diagonal(0)(call);
+            });
 }
 
 // Heads handed out in another order.
@@ -93,6 +98,11 @@ void fused_heads(const ProgramIndex& program, int index, Hypotheses& to) {
                 }
                 return call.run_again();
               });
+  for (const char* name : {"query", "key", "value"})
+    add_fault(to, program, index, "permuted heads", fmt::format("heads of {} in reverse", name), [name](OpCall& call) {
+      call.set(name, call.tensor(name).flip({1}));
+      return call.run_again();
+    });
   add_fault(to, program, index, "weights swapped", "query and key exchanged", [](OpCall& call) {
     const at::Tensor query = call.tensor("query");
     call.set("query", call.tensor("key"));
@@ -147,6 +157,33 @@ void added_mask(const ProgramIndex& program, int index, Hypotheses& to) {
       call.set("other", mask.roll({by}, {-1}));
       return call.run_again();
     });
+  const Value* bias = program.value(program.argument(index, 1));
+  if (bias != nullptr && bias->shape.size() > 3 && bias->shape[1] > 1)
+    add_fault(to, program, index, "permuted heads", "the bias of the heads in reverse", [](OpCall& call) {
+      call.set("other", call.tensor("other").flip({1}));
+      return call.run_again();
+    });
+}
+
+// A mask on its own: numbers near -inf beside zeros. One column further or less is seen.
+void shifted_mask(const ProgramIndex& program, int index, Hypotheses& to) {
+  const auto& output = program.op(index).outputs[0];
+  if (!output || output->shape.size() < 2 || output->shape.back() < 2 || !at::isFloatingType(output->dtype)) return;
+  if (program.op(index).kind == "add" && program.ahead(index, "_softmax", 3) >= 0) return;  // scores
+  if (program.op(index).kind == "add" && program.ahead(index, "add", 2) < 0) return;
+  for (const int64_t by : {-1, 1})
+    add_fault(to, program, index, "mask off by one", fmt::format("mask shifted by {:+d}", by), [by](OpCall& call) {
+      Results results = call.run_again();
+      if (results[0]->min().item<double>() > -1e4) throw std::runtime_error("no mask");
+      results[0] = results[0]->roll({by}, {-1});
+      return results;
+    });
+  add_fault(to, program, index, "causal mask missing", "nothing is masked", [](OpCall& call) {
+    Results results = call.run_again();
+    if (results[0]->min().item<double>() > -1e4) throw std::runtime_error("no mask");
+    results[0] = results[0]->masked_fill(results[0]->lt(-1e4), 0);
+    return results;
+  });
 }
 
 }  // namespace
@@ -160,6 +197,7 @@ void attention_faults(const ProgramIndex& program, int index, Hypotheses& to) {
   }
   if (op.kind == "_softmax") separate(program, index, to);
   if (op.name == "aten::add.Tensor") added_mask(program, index, to);
+  if (op.name == "aten::add.Tensor" || op.kind == "where" || op.kind == "masked_fill") shifted_mask(program, index, to);
   if (op.kind == "mul" && program.number(index, 1) && program.ahead(index, "_softmax", 4) >= 0)
     add_fault(to, program, index, "attention scale", "scores not scaled",
               [](OpCall& call) { return Results{call.tensor("self").clone()}; });

@@ -1,6 +1,11 @@
 // Cast placements: a rounding that the recorded program has left out, or one that it has not put in.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <set>
+
 #include "compare/faults/catalogue.hpp"
 
 namespace parity {
@@ -8,10 +13,10 @@ namespace {
 
 bool is_half(at::ScalarType dtype) { return dtype == at::kBFloat16 || dtype == at::kHalf; }
 
-at::ScalarType half_of(const Program& program) {
+std::optional<at::ScalarType> half_of(const Program& program) {
   for (const Boundary& b : program.boundaries)
     if (is_half(b.value.dtype)) return b.value.dtype;
-  return at::kBFloat16;
+  return std::nullopt;
 }
 
 bool computes_floats(const Op& op) {
@@ -43,7 +48,105 @@ Rewrite rounded_too(at::ScalarType half) {
 void add(Hypotheses& to, std::string fault, std::string detail, std::map<int, Rewrite> rewrites) {
   Hypothesis h{std::move(fault), std::move(detail), Gate::dtype_path, true, {}};
   h.deviation.rewrites = std::move(rewrites);
+  h.joint = true;
   to.push_back(std::move(h));
+}
+
+// Towards zero instead of to the nearest.
+Rewrite truncated() {
+  return [](OpCall& call) {
+    Results results = call.unrounded(call.arguments);
+    for (size_t j = 0; j < results.size() && j < call.op.outputs.size(); ++j) {
+      if (!results[j] || !call.op.outputs[j] || !is_half(call.op.outputs[j]->dtype)) continue;
+      const at::ScalarType half = call.op.outputs[j]->dtype;
+      const at::Tensor near = results[j]->to(half);
+      const at::Tensor bits = near.contiguous().view(at::kShort);
+      const at::Tensor beyond = near.to(at::kDouble).abs().gt(results[j]->abs());
+      results[j] = (bits - beyond.to(at::kShort)).view(half);  // one step towards zero, either sign
+    }
+    return results;
+  };
+}
+
+bool elementwise(const Op& op) {
+  static constexpr std::array<std::string_view, 14> kKinds{"mul",     "add",  "sub",  "div",   "neg", "pow", "tanh",
+                                                           "sigmoid", "silu", "gelu", "rsqrt", "exp", "cat", "clone"};
+  return std::find(kKinds.begin(), kKinds.end(), op.kind) != kKinds.end();
+}
+
+// The half results of elementwise ops that are read by elementwise ops of the same module call alone: a port that
+// fuses them rounds at the end only. From `index` on.
+std::map<int, Rewrite> fused_chain(const ProgramIndex& program, int index) {
+  std::map<int, Rewrite> wide;
+  std::vector<int> todo{index};
+  std::set<int> seen;
+  while (!todo.empty() && seen.size() < 48) {
+    const int i = todo.back();
+    todo.pop_back();
+    const Op& op = program.op(i);
+    if (!seen.insert(i).second || !(elementwise(op) || op.view) || op.outputs.size() != 1 || !op.outputs[0]) continue;
+    bool inside = !program.consumers(op.outputs[0]->id).empty();
+    for (const int reader : program.consumers(op.outputs[0]->id))
+      inside = inside && reader > i && program.op(reader).module_call == program.op(index).module_call &&
+               (elementwise(program.op(reader)) || program.op(reader).view);
+    if (!inside) continue;
+    if (!op.view) wide[i] = not_rounded();
+    for (const int reader : program.consumers(op.outputs[0]->id)) {
+      todo.push_back(reader);
+      // Its other operands come from the same chain: x cos + rotated(x) sin.
+      for (const int64_t id : program.reads(reader))
+        if (const int made = program.producer(id); made > index - 8 && made < reader) todo.push_back(made);
+    }
+  }
+  return wide;
+}
+
+// A half buffer that is filled piece by piece (`out[..., 0::2] = …`), kept wide.
+std::map<int, Rewrite> wide_buffer(const ProgramIndex& program, int index) {
+  std::map<int, Rewrite> ops;
+  std::vector<int64_t> todo{program.op(index).outputs[0]->id};
+  while (!todo.empty() && ops.size() < 24) {
+    const int64_t id = todo.back();
+    todo.pop_back();
+    for (const int reader : program.consumers(id)) {
+      const Op& op = program.op(reader);
+      if (reader <= index || ops.contains(reader) || program.argument(reader, 0) != id) continue;
+      if (!op.view && op.kind != "copy_") continue;
+      ops[reader] = [](OpCall& call) { return call.run_again(); };
+      if (op.view && !op.outputs.empty() && op.outputs[0]) todo.push_back(op.outputs[0]->id);
+    }
+  }
+  if (ops.empty()) return {};
+  ops[index] = [](OpCall& call) {
+    return Results{at::zeros(call.op.outputs[0]->shape, at::TensorOptions().dtype(at::kFloat))};
+  };
+  return ops;
+}
+
+// Stored numbers (weights, timesteps) that a half program keeps wide, rounded before they are used.
+void rounded_leaves(const ProgramIndex& program, int index, at::ScalarType half, Hypotheses& to) {
+  const Op& op = program.op(index);
+  std::vector<size_t> weights;
+  for (size_t position = 0; position < op.args.size() && position < 4; ++position) {
+    int64_t id = program.argument(index, position);
+    for (int steps = 0; id >= 0 && steps < 4 && program.leaf(id) == nullptr; ++steps) {
+      const int made = program.producer(id);
+      const bool passes = made >= 0 && (program.op(made).view || program.op(made).kind == "_to_copy");
+      id = passes ? program.argument(made, 0) : -1;
+    }
+    const Value* value = program.value(program.argument(index, position));
+    if (id >= 0 && program.leaf(id) != nullptr && value != nullptr &&
+        (value->dtype == at::kFloat || value->dtype == at::kDouble))
+      weights.push_back(position);
+  }
+  if (weights.empty() || op.view) return;
+  add(to, "extra rounding", fmt::format("stored numbers rounded to {} at {}", c10::toString(half), op.path),
+      {{index, [weights, half](OpCall& call) {
+          for (const size_t position : weights)
+            if (call.arguments.at(position).isTensor())
+              call.arguments[position] = rounded(call.arguments[position].toTensor(), half);
+          return call.run_again();
+        }}});
 }
 
 // Ops of one module call from `index` on whose results are wide, up to the next rounding: an island of fp32.
@@ -63,9 +166,24 @@ std::vector<int> island(const ProgramIndex& program, int index) {
 void cast_placements(const ProgramIndex& program, int index, Hypotheses& to) {
   const Op& op = program.op(index);
   if (!computes_floats(op)) return;
-  const at::ScalarType half = half_of(program.program());
+  const auto found = half_of(program.program());
+  if (!found) return;  // nothing is rounded here
+  const at::ScalarType half = *found;
+  rounded_leaves(program, index, half, to);
   if (is_half(op.outputs[0]->dtype)) {
-    add(to, "missing rounding", fmt::format("{} kept wide", op.path), {{index, not_rounded()}});
+    if (op.kind.starts_with("empty") || op.kind.starts_with("zeros")) {
+      if (auto all = wide_buffer(program, index); !all.empty())
+        add(to, "missing rounding", fmt::format("buffer kept wide at {}", op.path), std::move(all));
+      return;
+    }
+    add(to, "missing rounding", fmt::format("kept wide at {}", op.path), {{index, not_rounded()}});
+    to.back().wide_op = index;
+    to.back().joint = false;
+    add(to, "truncation", fmt::format("rounded towards zero at {}", op.path), {{index, truncated()}});
+    if (elementwise(op))
+      if (auto chain = fused_chain(program, index); chain.size() > 1 && chain.begin()->first == index)
+        add(to, "missing rounding", fmt::format("a chain of elementwise ops rounded at its end only at {}", op.path),
+            std::move(chain));
     // The whole module call in fp32, rounded at its end only.
     std::map<int, Rewrite> all;
     for (int i = index; i < program.size() && program.op(i).module_call == op.module_call && all.size() < 24; ++i)
@@ -77,15 +195,17 @@ void cast_placements(const ProgramIndex& program, int index, Hypotheses& to) {
     }
     return;
   }
-  add(to, "extra rounding", fmt::format("{} rounded to {}", op.path, c10::toString(half)),
+  add(to, "extra rounding", fmt::format("rounded to {} at {}", c10::toString(half), op.path),
       {{index, rounded_too(half)}});
   const std::vector<int> ops = island(program, index);
-  if (ops.size() < 2) return;
-  std::map<int, Rewrite> all;
-  for (const int i : ops) all[i] = rounded_too(half);
-  add(to, "extra rounding",
-      fmt::format("{} … {} each rounded to {}", op.path, program.path(ops.back()), c10::toString(half)),
-      std::move(all));
+  // Runs of ops from this one on: a port casts back at any of them.
+  std::map<int, Rewrite> all{{ops.empty() ? index : ops.front(), rounded_too(half)}};
+  for (size_t last = 1; last < ops.size(); ++last) {
+    all[ops[last]] = rounded_too(half);
+    if (last > 6 && last + 1 < ops.size()) continue;
+    add(to, "extra rounding", fmt::format("{} each rounded to {} at {}", last + 1, c10::toString(half), op.path),
+        std::map<int, Rewrite>(all));
+  }
 }
 
 }  // namespace parity

@@ -96,15 +96,66 @@ void add_fault(Hypotheses& to, const ProgramIndex& program, int index, std::stri
   to.push_back(std::move(h));
 }
 
-Catalogue::Catalogue(const Program& program, size_t logic_lane, size_t cast_lane)
-    : index_(program), logic_lane_(logic_lane), cast_lane_(cast_lane) {}
+namespace {
 
-std::vector<Hypothesis> Catalogue::at(int op) const {
-  constexpr std::array kFamilies{norm_faults,      linear_faults, activation_faults, elementwise_faults,
-                                 attention_faults, rope_faults,   cast_placements};
+// As the recorded op would have rounded it: a rewrite in exact arithmetic computes in fp64.
+Rewrite rounded_as_recorded(Rewrite rewrite) {
+  return [rewrite = std::move(rewrite)](OpCall& call) {
+    Results results = rewrite(call);
+    for (size_t j = 0; j < results.size() && j < call.op.outputs.size(); ++j)
+      if (results[j] && call.op.outputs[j] && results[j]->scalar_type() != call.op.outputs[j]->dtype)
+        results[j] = results[j]->to(call.op.outputs[j]->dtype);
+    return results;
+  };
+}
+
+// "rotated the other way at blocks.0.attn1/cat.0" without the place.
+std::string what(const Hypothesis& h) { return h.detail.substr(0, h.detail.rfind(" at ")); }
+
+}  // namespace
+
+Catalogue::Catalogue(const Program& program, size_t logic_lane, size_t cast_lane)
+    : index_(program), logic_lane_(logic_lane), cast_lane_(cast_lane) {
+  // A port that rotates its queries wrongly rotates its keys so, too.
+  std::map<int, std::vector<Hypothesis>> by_call;
+  for (int i = 0; i < index_.size(); ++i)
+    for (Hypothesis& h : of_families(i))
+      if (h.joint) by_call[index_.op(i).module_call].push_back(std::move(h));
+  for (const auto& [call, single] : by_call) join(single);
+}
+
+void Catalogue::join(const std::vector<Hypothesis>& single) {
+  std::map<std::pair<std::string, std::string>, std::vector<const Hypothesis*>> groups;
+  for (const Hypothesis& h : single) groups[{h.fault, what(h)}].push_back(&h);
+  for (const auto& [name, group] : groups) {
+    if (group.size() < 2 || group.size() > 8) continue;
+    Hypothesis all = *group.front();
+    all.detail += fmt::format(" and {} more places", group.size() - 1);
+    for (const Hypothesis* h : group)
+      all.deviation.rewrites.insert(h->deviation.rewrites.begin(), h->deviation.rewrites.end());
+    const int first = all.deviation.rewrites.begin()->first;
+    joint_[first].push_back(std::move(all));
+  }
+}
+
+std::vector<Hypothesis> Catalogue::of_families(int op) const {
+  constexpr std::array kFamilies{norm_faults, linear_faults, activation_faults, elementwise_faults, attention_faults,
+                                 rope_faults, cache_faults,  order_faults,      cast_placements};
   Hypotheses found;
   for (const auto& family : kFamilies) family(index_, op, found);
-  for (Hypothesis& h : found) h.deviation.lane = h.gate == Gate::dtype_path ? cast_lane_ : logic_lane_;
+  return found;
+}
+
+std::vector<Hypothesis> Catalogue::at(int op) const {
+  Hypotheses found = of_families(op);
+  if (const auto more = joint_.find(op); more != joint_.end())
+    found.insert(found.end(), more->second.begin(), more->second.end());
+  for (Hypothesis& h : found) {
+    h.exact = h.fixed_amplitude || h.gate == Gate::dtype_path;
+    h.deviation.lane = h.exact ? cast_lane_ : logic_lane_;
+    if (h.exact && h.gate != Gate::dtype_path)
+      for (auto& [index, rewrite] : h.deviation.rewrites) rewrite = rounded_as_recorded(std::move(rewrite));
+  }
   return found;
 }
 

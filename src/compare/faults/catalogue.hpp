@@ -1,6 +1,7 @@
 // Named faults and cast placements as rewrites of the recorded program: what a porting engineer gets wrong, op by op.
 // Each family is one file with one function; it looks at one op and offers what could be wrong there.
 #pragma once
+#include <map>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -17,6 +18,10 @@ struct Hypothesis {
   Gate gate = Gate::logic;      // dtype_path for roundings
   bool fixed_amplitude = true;  // false: the size is free (an eps), so any significant amplitude fits
   Deviation deviation;
+  bool exact = false;  // runs beside the lane of exactly rounded ops
+  int wide_op = -1;    // this op alone is left unrounded
+  bool joint = false;  // also tried at all places of the module call together
+  int rank = 0;        // among hypotheses that explain equally well the lowest is named
 };
 
 /// Where values come from and go to. Computed once a program.
@@ -70,6 +75,8 @@ void activation_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void elementwise_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void attention_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void rope_faults(const ProgramIndex& program, int index, Hypotheses& to);
+void cache_faults(const ProgramIndex& program, int index, Hypotheses& to);
+void order_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void cast_placements(const ProgramIndex& program, int index, Hypotheses& to);
 
 class Catalogue {
@@ -77,9 +84,14 @@ class Catalogue {
   /// Lanes that the logic faults (fp64) and the cast placements (exact) deviate from.
   Catalogue(const Program& program, size_t logic_lane, size_t cast_lane);
   std::vector<Hypothesis> at(int op) const;
+  const ProgramIndex& index() const { return index_; }
 
  private:
+  std::vector<Hypothesis> of_families(int op) const;
+  void join(const std::vector<Hypothesis>& single);
+
   ProgramIndex index_;
+  std::map<int, Hypotheses> joint_;  // the same change at several ops of a module call, by the first of these ops
   size_t logic_lane_, cast_lane_;
 };
 

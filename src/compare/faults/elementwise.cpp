@@ -1,6 +1,10 @@
 // Sums, products, splits and joins: residuals, gates, "1 +", swapped chunks, positions, comparisons.
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include <cmath>
+
 #include "compare/faults/catalogue.hpp"
 
 namespace parity {
@@ -37,14 +41,17 @@ void sum(const ProgramIndex& program, int index, Hypotheses& to) {
   const int64_t n = elements(program, left), m = elements(program, right);
   const bool leaf = program.leaf(left) != nullptr || program.leaf(right) != nullptr;
   const char* name = n == m && !leaf ? "residual missing" : "missing bias";
+  const size_t before = to.size();
   if (n >= m) add_fault(to, program, index, name, "second term left out", only("self"));
   if (m >= n) add_fault(to, program, index, name, "first term left out", only("other"));
+  for (size_t i = before; i < to.size(); ++i) to[i].rank = 1;  // a family that knows the op says more
 }
 
 void product(const ProgramIndex& program, int index, Hypotheses& to) {
   const int64_t left = program.argument(index, 0), right = program.argument(index, 1);
   if (const auto factor = program.number(index, 1); factor && *factor != 1 && is_float(program, left)) {
     add_fault(to, program, index, "gain", fmt::format("factor {:g} left out", *factor), only("self"));
+    to.back().rank = 1;
     return;
   }
   if (left < 0 || right < 0 || !is_float(program, left) || !is_float(program, right)) return;
@@ -108,18 +115,36 @@ void swapped_slices(const ProgramIndex& program, int index, Hypotheses& to) {
 }
 
 // Equal parts joined in another order.
+// Is the value a table of angles, or of their sines and cosines, seen through views?
+bool is_rotary(const ProgramIndex& program, int64_t id) {
+  for (int steps = 0; steps < 6; ++steps) {
+    const int made = program.producer(id);
+    if (made < 0) return program.leaf(id) != nullptr;  // stored tables
+    const Op& op = program.op(made);
+    if (op.kind == "cos" || op.kind == "sin" || op.kind == "polar" || op.kind == "outer") return true;
+    if (!op.view && op.kind != "_to_copy") return false;
+    id = program.argument(made, 0);
+    if (id < 0) return false;
+  }
+  return false;
+}
+
 void joined(const ProgramIndex& program, int index, Hypotheses& to) {
   const auto& ids = program.reads(index);
   for (size_t i = 0; i + 1 < ids.size() && ids.size() <= 4; ++i) {
     const Value *a = program.value(ids[i]), *b = program.value(ids[i + 1]);
     if (a == nullptr || b == nullptr || a->shape != b->shape) continue;
-    add_fault(to, program, index, "concatenation order", fmt::format("parts {} and {} exchanged", i, i + 1),
-              [i](OpCall& call) {
+    const bool rotary =
+        ids.size() == 3 && std::all_of(ids.begin(), ids.end(), [&](int64_t id) { return is_rotary(program, id); });
+    add_fault(to, program, index, rotary ? "RoPE axis order" : "concatenation order",
+              fmt::format("parts {} and {} exchanged", i, i + 1), [i](OpCall& call) {
                 std::vector<at::Tensor> parts = call.value("tensors").toTensorVector();
                 std::swap(parts[i], parts[i + 1]);
                 call.set("tensors", parts);
                 return call.run_again();
               });
+    to.back().joint = rotary;
+    to.back().rank = rotary ? 0 : 1;
   }
 }
 
@@ -131,7 +156,16 @@ void comparison(const ProgramIndex& program, int index, Hypotheses& to) {
     if (kind == "ge") return [](const at::Tensor& a, const at::Tensor& b) { return a.gt(b); };
     return [](const at::Tensor& a, const at::Tensor& b) { return a.ge(b); };
   }();
-  add_fault(to, program, index, "mask off by one", "strict for not strict, or the other way", [other](OpCall& call) {
+  // position > query - window: compared with a position some steps away.
+  const auto steps_away = [&](size_t argument) {
+    const int made = program.producer(program.argument(index, argument));
+    const auto by = made < 0 ? std::nullopt : program.number(made, 1);
+    return made >= 0 && (program.op(made).kind == "sub" || program.op(made).kind == "add") && by && std::abs(*by) > 1;
+  };
+  const char* fault = steps_away(0) || steps_away(1) || std::abs(program.number(index, 1).value_or(0)) > 1
+                          ? "window off by one"
+                          : "mask off by one";
+  add_fault(to, program, index, fault, "strict for not strict, or the other way", [other](OpCall& call) {
     const at::Tensor self = call.tensor("self"), right = call.tensor("other");
     const c10::IValue number = call.value("other");
     return Results{other(self, right.defined() ? right : at::scalar_tensor(number.toScalar(), self.options()))};

@@ -46,7 +46,7 @@ void other_weights(const ProgramIndex& program, int index, const char* argument,
     if (&leaf == &own || leaf.value.shape != own.value.shape || tried > 12) continue;
     const std::string other = weight_name(leaf);
     const bool neighbour = !other.empty() && up_one(other, 2) == up_one(name, 2);
-    const bool layer = !other.empty() && without_numbers(other) == without_numbers(name);
+    const bool layer = !neighbour && !other.empty() && without_numbers(other) == without_numbers(name);
     if (!neighbour && !layer) continue;
     ++tried;
     add_fault(to, program, index, neighbour && !layer ? "weights swapped" : "wrong layer's weights",
@@ -88,8 +88,46 @@ void weight_faults(const ProgramIndex& program, int index, const char* argument,
 
 }  // namespace
 
+// A fused projection's equal parts in another order, a product of another size, weights rounded on the way.
+void result_faults(const ProgramIndex& program, int index, Hypotheses& to) {
+  const Op& op = program.op(index);
+  if (op.outputs.empty() || !op.outputs[0] || op.outputs[0]->shape.size() < 2) return;
+  const bool conv = op.kind == "convolution";
+  const int64_t axis = conv ? 1 : -1, width = conv ? op.outputs[0]->shape[1] : op.outputs[0]->shape.back();
+  for (const int64_t parts : {2, 3})
+    for (int64_t i = 0; width % parts == 0 && width / parts > 1 && i < parts; ++i)
+      for (int64_t j = i + 1; j < parts; ++j)
+        add_fault(to, program, index, "weights swapped", fmt::format("parts {} and {} of {} exchanged", i, j, parts),
+                  [i, j, parts, axis](OpCall& call) {
+                    Results results = call.run_again();
+                    std::vector<at::Tensor> chunks = results[0]->chunk(parts, axis);
+                    std::swap(chunks[i], chunks[j]);
+                    results[0] = at::cat(chunks, axis);
+                    return results;
+                  });
+  const char* bias = op.kind == "addmm" ? "self" : "bias";
+  add_fault(
+      to, program, index, "gain", "the product before its bias scaled",
+      [bias, conv](OpCall& call) {
+        Results results = call.run_again();
+        const at::Tensor b = call.op.kind == "mm" ? at::Tensor() : call.tensor(bias);
+        if (!b.defined()) throw std::runtime_error("no bias: the gain of all values says it");
+        std::vector<int64_t> shape(conv ? results[0]->dim() - 1 : 1, 1);
+        shape[0] = b.size(0);
+        const at::Tensor own = b.view(shape);
+        results[0] = *results[0] + .01 * (*results[0] - own);
+        return results;
+      },
+      false);
+  to.back().rank = 2;
+}
+
 void linear_faults(const ProgramIndex& program, int index, Hypotheses& to) {
   const std::string& name = program.op(index).name;
+  if (name == "aten::addmm" || name == "aten::mm" || name == "aten::convolution") result_faults(program, index, to);
+  if (name == "aten::embedding")
+    if (const Leaf* table = weight_behind(program, program.argument(index, 0)))
+      other_weights(program, index, "weight", *table, false, to);
   if (name == "aten::addmm") {
     add_fault(to, program, index, "missing bias", "bias left out", [](OpCall& call) {
       call.set("beta", at::Scalar(0));

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <memory>
 
 #include "compare/faults/catalogue.hpp"
 
@@ -87,6 +88,144 @@ void rotate_half(const ProgramIndex& program, int index, Hypotheses& to) {
   }
 }
 
+// Halves or neighbours taken apart: y1 = x1 c - x2 s, y2 = x2 c + x1 s.
+struct Rotation {
+  int difference = -1, sum = -1;  // ops of y1 and y2
+  int cosine = -1;                // x1 c
+  int crossed = -1;               // x1 s
+  int cosine2 = -1;               // x2 c
+};
+
+// The rotation whose y1 is op `index`, a subtraction of two products.
+std::optional<Rotation> rotation(const ProgramIndex& program, int index) {
+  const int a = program.producer(program.argument(index, 0)), b = program.producer(program.argument(index, 1));
+  if (a < 0 || b < 0 || program.op(a).kind != "mul" || program.op(b).kind != "mul") return std::nullopt;
+  const auto &left = program.reads(a), &right = program.reads(b);
+  if (left.size() != 2 || right.size() != 2) return std::nullopt;
+  const int64_t x1 = left[0], c = left[1], x2 = right[0], s = right[1];
+  Rotation r{index, -1, a, -1, -1};
+  for (const int op : program.consumers(x1))
+    if (op > a && program.op(op).kind == "mul" && program.reads(op) == std::vector<int64_t>{x1, s}) r.crossed = op;
+  for (const int op : program.consumers(x2))
+    if (op > a && program.op(op).kind == "mul" && program.reads(op) == std::vector<int64_t>{x2, c}) r.cosine2 = op;
+  if (r.crossed < 0 || r.cosine2 < 0 || !program.op(r.crossed).outputs[0]) return std::nullopt;
+  for (const int op : program.consumers(program.op(r.crossed).outputs[0]->id))
+    if (program.op(op).kind == "add") r.sum = op;
+  return r.sum < 0 ? std::nullopt : std::optional(r);
+}
+
+void rotated_parts(const ProgramIndex& program, int product, Hypotheses& to) {
+  if (!program.op(product).outputs[0]) return;
+  for (const int index : program.consumers(program.op(product).outputs[0]->id)) {
+    if (program.op(index).kind != "sub") continue;
+    const auto r = rotation(program, index);
+    if (!r || r->cosine != product) continue;
+    const auto add = [&](const char* fault, const char* what, std::map<int, Rewrite> rewrites) {
+      Hypothesis h{fault, fmt::format("{} at {}", what, program.path(index)), Gate::logic, true, {}};
+      h.deviation.rewrites = std::move(rewrites);
+      h.joint = true;
+      to.push_back(std::move(h));
+    };
+    const auto kept1 = std::make_shared<at::Tensor>(), kept2 = std::make_shared<at::Tensor>();
+    const auto keep = [](const std::shared_ptr<at::Tensor>& kept) {
+      return [kept](OpCall& call) {
+        *kept = call.tensor("self");
+        return call.run_again();
+      };
+    };
+    const auto give = [](const std::shared_ptr<at::Tensor>& kept) {
+      return [kept](OpCall&) { return Results{kept->clone()}; };
+    };
+    add("RoPE missing", "not rotated",
+        {{r->cosine, keep(kept1)}, {r->difference, give(kept1)}, {r->cosine2, keep(kept2)}, {r->sum, give(kept2)}});
+    const auto minus = [](OpCall& call) { return Results{-*call.run_again()[0]}; };
+    const int sine = program.producer(program.argument(index, 1));  // x2 s
+    add("RoPE sign", "rotated the other way", {{sine, minus}, {r->crossed, minus}});
+  }
+}
+
+// Where the two parts come from: neighbours (…, n/2, 2) taken apart, or halves of the last axis.
+void pairing(const ProgramIndex& program, int index, Hypotheses& to) {
+  const Op& op = program.op(index);
+  if (op.outputs.size() != 2 || !op.outputs[0] || !op.outputs[1] || op.outputs[0]->shape != op.outputs[1]->shape)
+    return;
+  bool rotates = false;
+  for (const int product : program.consumers(op.outputs[0]->id))
+    if (program.op(product).kind == "mul" && program.op(product).outputs[0])
+      for (const int next : program.consumers(program.op(product).outputs[0]->id))
+        rotates = rotates || (program.op(next).kind == "sub" && rotation(program, next).has_value());
+  if (!rotates) return;
+  // Queries and keys alike may have their channels in any order: their product is the same.
+  const bool neighbours = op.kind == "unbind";
+  add_fault(to, program, index, "RoPE pairing",
+            neighbours ? "halves paired for neighbours" : "neighbours paired for halves", [neighbours](OpCall& call) {
+              const at::Tensor self = call.tensor("self");
+              if (!neighbours) return Results{self.slice(-1, 0, self.size(-1), 2), self.slice(-1, 1, self.size(-1), 2)};
+              const std::vector<at::Tensor> halves = self.flatten(-2).chunk(2, -1);
+              return Results{halves.at(0), halves.at(1)};
+            });
+  to.back().joint = true;
+}
+
+// Stored tables of cosines or sines, one row a position: another base, other positions.
+void stored_table(const ProgramIndex& program, int index, Hypotheses& to) {
+  const Leaf* leaf = program.leaf(program.argument(index, 0));
+  if (leaf == nullptr || leaf->value.shape.size() != 2 || leaf->value.shape[0] < 2 ||
+      !at::isFloatingType(leaf->value.dtype))
+    return;
+  // Row 0 is angle 0: cosines are all one, sines all zero.
+  const auto is_table = [](const at::Tensor& t) {
+    const at::Tensor first = t.select(0, 0);
+    if (t.abs().max().item<double>() > 1.0001) return 0;
+    return first.eq(1).all().item<bool>() ? 1 : first.eq(0).all().item<bool>() && t.ne(0).any().item<bool>() ? 2 : 0;
+  };
+  for (const double theta : {256., 1e3, 5e3, 1e4, 2e4, 5e4, 1e5, 5e5, 1e6}) {
+    add_fault(to, program, index, "RoPE theta", fmt::format("base {:g}", theta), [is_table, theta](OpCall& call) {
+      Results results = call.run_again();
+      const int kind = is_table(call.tensor("self"));
+      if (kind == 0) throw std::runtime_error("no table");
+      for (auto& result : results) {
+        const at::Tensor row = result->select(0, 1).to(at::kDouble), f = kind == 1 ? row.acos() : row.asin();
+        const int64_t n = f.size(0);
+        const bool pairs = n > 1 && std::abs((f[0] - f[1]).item<double>()) < 1e-6;
+        const double first = f[0].item<double>(), next = f[pairs ? 2 : 1].item<double>();
+        if (n < 4 || !(next > 0) || !(first > 0)) throw std::runtime_error("one frequency only");
+        // f_i = base^(-i / h): base from the first two.
+        const double own = std::pow(first / next, static_cast<double>(pairs ? n / 2 : n));
+        const at::Tensor other = f.pow(std::log(theta) / std::log(own));
+        const at::Tensor angles = at::arange(result->size(0), other.options()).unsqueeze(1) * other;
+        result = kind == 1 ? angles.cos() : angles.sin();
+      }
+      return results;
+    });
+    to.back().joint = true;
+  }
+  for (const int64_t by : {-1, 1}) {
+    add_fault(to, program, index, "position off by one", fmt::format("positions {:+d}", by),
+              [is_table, by](OpCall& call) {
+                Results results = call.run_again();
+                if (is_table(call.tensor("self")) == 0) throw std::runtime_error("no table");
+                for (auto& result : results) result = result->roll({by}, {0});
+                return results;
+              });
+    to.back().joint = true;
+  }
+}
+
+// One axis of positions read from another row on.
+void shifted_rows(const ProgramIndex& program, int index, Hypotheses& to) {
+  const int made = program.producer(program.argument(index, 0));
+  const bool table = program.leaf(program.argument(index, 0)) != nullptr ||
+                     (made >= 0 && program.op(made).view && program.leaf(program.argument(made, 0)) != nullptr);
+  if (!table || program.number(index, 1).value_or(0) != 0) return;
+  add_fault(to, program, index, "position off by one", "positions of one axis + 1", [](OpCall& call) {
+    const at::Tensor self = call.tensor("self");
+    const int64_t rows = call.run_again()[0]->size(0);
+    if (self.size(0) <= rows) return Results{self.slice(0, 0, rows).roll({-1}, {0})};
+    return Results{self.slice(0, 1, rows + 1)};
+  });
+}
+
 // Angles (positions, frequencies): what cos and sin are taken of.
 void angles(const ProgramIndex& program, int index, Hypotheses& to) {
   const Op& op = program.op(index);
@@ -131,7 +270,12 @@ void angles(const ProgramIndex& program, int index, Hypotheses& to) {
 
 void rope_faults(const ProgramIndex& program, int index, Hypotheses& to) {
   const Op& op = program.op(index);
+  const size_t before = to.size();
   if (op.name == "aten::mul.Tensor") complex_product(program, index, to);
+  if (op.name == "aten::mul.Tensor") rotated_parts(program, index, to);
+  if (op.kind == "unbind" || op.kind == "split" || op.kind == "chunk") pairing(program, index, to);
+  if (op.kind == "split_with_sizes" || op.kind == "split") stored_table(program, index, to);
+  if (op.kind == "slice") shifted_rows(program, index, to);
   if (op.kind == "cos" || op.kind == "sin") angles(program, index, to);
   if (op.name == "aten::mul.Tensor") {  // the product with the cosines comes first: look for the halves beside it
     for (const int64_t x : program.reads(index))
@@ -145,6 +289,7 @@ void rope_faults(const ProgramIndex& program, int index, Hypotheses& to) {
         }
       }
   }
+  for (size_t i = before; i < to.size(); ++i) to[i].joint = true;  // queries and keys
 }
 
 }  // namespace parity

@@ -1,0 +1,157 @@
+// The right numbers in the wrong places: channels, patches, heads put together, experts chosen.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "compare/faults/catalogue.hpp"
+
+namespace parity {
+namespace {
+
+std::vector<int64_t> shape_of(const ProgramIndex& program, int64_t id) {
+  const Value* value = program.value(id);
+  return value == nullptr ? std::vector<int64_t>{} : value->shape;
+}
+
+bool behind_attention(const ProgramIndex& program, int index) {
+  for (const char* kind : {"_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_flash_attention",
+                           "_scaled_dot_product_efficient_attention", "_scaled_dot_product_cudnn_attention", "bmm"})
+    if (program.behind(index, kind, 5) >= 0) return true;
+  return false;
+}
+
+void add_joint(Hypotheses& to, const ProgramIndex& program, int index, const char* fault, const std::string& what,
+               Rewrite rewrite) {
+  add_fault(to, program, index, fault, what, std::move(rewrite));
+  to.back().joint = true;
+}
+
+// (…, heads, width) put into one axis.
+void merged_heads(const ProgramIndex& program, int index, const std::vector<int64_t>& in, Hypotheses& to) {
+  const auto reshaped = [](OpCall& call, const at::Tensor& t) { return Results{t.reshape(call.op.outputs[0]->shape)}; };
+  add_fault(to, program, index, "permuted heads", "heads within width",
+            [reshaped](OpCall& call) { return reshaped(call, call.tensor("self").transpose(-1, -2)); });
+  add_fault(to, program, index, "permuted heads", "tokens and heads not transposed before they are joined",
+            [reshaped](OpCall& call) { return reshaped(call, call.tensor("self").transpose(-2, -3)); });
+  add_fault(to, program, index, "permuted heads", "heads in reverse",
+            [reshaped](OpCall& call) { return reshaped(call, call.tensor("self").flip({-2})); });
+  const int64_t heads = in[in.size() - 2];
+  for (int64_t groups = 2; groups < heads && groups <= 16; ++groups)
+    if (heads % groups == 0)
+      add_fault(to, program, index, "permuted heads", fmt::format("heads group by group, {} groups", groups),
+                [reshaped, groups](OpCall& call) {
+                  const at::Tensor self = call.tensor("self");
+                  return reshaped(call, self.unflatten(-2, {groups, self.size(-2) / groups}).transpose(-2, -3));
+                });
+}
+
+// One axis taken apart: its parts in another order.
+void parted(const ProgramIndex& program, int index, const std::vector<int64_t>& in, const std::vector<int64_t>& out,
+            Hypotheses& to) {
+  size_t same = 0;
+  while (same < in.size() && same < out.size() && in[same] == out[same]) ++same;
+  size_t after = 0;
+  while (after < in.size() - same && after < out.size() - same &&
+         in[in.size() - 1 - after] == out[out.size() - 1 - after])
+    ++after;
+  std::vector<int64_t> parts;
+  for (size_t i = same; i < out.size() - after; ++i)
+    if (out[i] != 1) parts.push_back(static_cast<int64_t>(i));
+  if (parts.size() < 2 || parts.size() > 3) return;
+  const bool heads = program.ahead(index, "transpose", 1) >= 0 && parts.size() == 2;
+  std::vector<int64_t> order = parts;
+  while (std::next_permutation(order.begin(), order.end()))
+    add_joint(to, program, index, heads ? "permuted heads" : "channel order",
+              fmt::format("axis taken apart in another order ({})", fmt::join(order, ", ")),
+              [parts, order](OpCall& call) {
+                std::vector<int64_t> shape = call.op.outputs[0]->shape, back(shape.size());
+                for (size_t i = 0; i < shape.size(); ++i) back[i] = static_cast<int64_t>(i);
+                const std::vector<int64_t> right = shape;
+                for (size_t i = 0; i < parts.size(); ++i) {
+                  shape[parts[i]] = right[order[i]];
+                  back[order[i]] = parts[i];
+                }
+                return Results{call.tensor("self").reshape(shape).permute(back)};
+              });
+  for (Hypothesis& h : to)
+    if (h.fault == "channel order") h.rank = std::max(h.rank, 1);  // a rotation that pairs otherwise says more
+}
+
+void moved(const ProgramIndex& program, int index, Hypotheses& to) {
+  const Op& op = program.op(index);
+  if (op.outputs.empty() || !op.outputs[0]) return;
+  const std::vector<int64_t> in = shape_of(program, program.argument(index, 0)), &out = op.outputs[0]->shape;
+  if (in.size() >= 3 && out.size() + 1 == in.size() && out.back() == in.back() * in[in.size() - 2] &&
+      behind_attention(program, index))
+    merged_heads(program, index, in, to);
+  if (out.size() > in.size() && !in.empty()) parted(program, index, in, out, to);
+}
+
+// Every second element: the first and the second half instead.
+void interleaved(const ProgramIndex& program, int index, Hypotheses& to) {
+  if (program.number(index, 4) != 2.0) return;
+  add_joint(to, program, index, "channel order", "halves for every second channel", [](OpCall& call) {
+    const at::Tensor self = call.tensor("self");
+    const int64_t axis = call.value("dim").toInt(), half = self.size(axis) / 2;
+    const c10::IValue start = call.value("start");
+    return Results{self.narrow(axis, start.isInt() && start.toInt() % 2 == 1 ? half : 0, half)};
+  });
+}
+
+void channels(const ProgramIndex& program, int index, Hypotheses& to) {
+  const Op& op = program.op(index);
+  if (!op.outputs[0] || op.outputs[0]->shape.size() < 3) return;
+  const int64_t n = op.outputs[0]->shape[1];
+  if (n != 3 && n != 4) return;
+  add_fault(to, program, index, "channel order", "colours in reverse",
+            [](OpCall& call) { return Results{call.run_again()[0]->flip({1})}; });
+}
+
+void routing(const ProgramIndex& program, int index, Hypotheses& to) {
+  add_fault(to, program, index, "expert routing", "the least scores chosen", [](OpCall& call) {
+    call.set("largest", false);
+    return call.run_again();
+  });
+  add_fault(to, program, index, "expert routing", "scores in reverse", [](OpCall& call) {
+    Results results = call.run_again();
+    results[0] = results[0]->flip({-1});
+    return results;
+  });
+  add_fault(to, program, index, "expert routing", "experts one further", [](OpCall& call) {
+    Results results = call.run_again();
+    results[1] = (*results[1] + 1).remainder(call.tensor("self").size(-1));
+    return results;
+  });
+  const int softmax = program.ahead(index, "_softmax", 3);
+  if (softmax < 0) return;
+  Hypothesis h{"expert routing",
+               "weights of all experts, not normalised among the chosen at " + program.path(index),
+               Gate::logic,
+               true,
+               {}};
+  const auto kept = std::make_shared<std::pair<at::Tensor, at::Tensor>>();
+  h.deviation.rewrites[index] = [kept](OpCall& call) {
+    const Results results = call.run_again();
+    *kept = {call.tensor("self").to(at::kDouble), *results[1]};
+    return results;
+  };
+  h.deviation.rewrites[softmax] = [kept](OpCall&) { return Results{kept->first.softmax(-1).gather(-1, kept->second)}; };
+  to.push_back(std::move(h));
+}
+
+}  // namespace
+
+void order_faults(const ProgramIndex& program, int index, Hypotheses& to) {
+  const Op& op = program.op(index);
+  if (op.kind == "view" || op.kind == "_unsafe_view" || op.kind == "reshape") moved(program, index, to);
+  if (op.kind == "slice") interleaved(program, index, to);
+  if (op.kind == "convolution") channels(program, index, to);
+  if (op.kind == "topk") routing(program, index, to);
+  if (op.kind == "div" && program.behind(index, "sum", 2) >= 0 && program.behind(index, "topk", 6) >= 0)
+    add_fault(to, program, index, "expert routing", "weights not normalised among the chosen",
+              [](OpCall& call) { return Results{call.tensor("self").clone()}; });
+}
+
+}  // namespace parity

@@ -1,0 +1,132 @@
+#include "compare/findings.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/precision.hpp"
+
+namespace parity {
+namespace {
+
+constexpr int64_t kSample = 1 << 18;  // elements that an amplitude is estimated from
+
+at::Tensor raised(const at::Tensor& t) { return t.to(redirect(t.scalar_type(), Precision::fp64)); }
+
+double squares(const at::Tensor& t) {
+  const at::Tensor whole = t.is_complex() ? at::view_as_real(t.resolve_conj()) : t;
+  return at::nan_to_num(whole, 0., 0., 0.).square().sum().item<double>();
+}
+
+bool is_half(at::ScalarType dtype) { return dtype == at::kBFloat16 || dtype == at::kHalf; }
+
+class Matcher {
+ public:
+  Matcher(const Crossing& crossing, const at::Tensor& candidate, const std::vector<Hypothesis>& hypotheses)
+      : crossing_(crossing),
+        hypotheses_(hypotheses),
+        dtype_(crossing.computed[kRecorded].scalar_type()),
+        given_(candidate),
+        candidate_(raised(candidate)),
+        recorded_(raised(crossing.computed[kRecorded])),
+        exact_(raised(crossing.computed[kExact])) {
+    norm_ = std::sqrt(squares(recorded_));
+    difference_ = squares(candidate_ - recorded_);
+    for (const size_t other : {kExact, kReordered})
+      noise_ = std::max(noise_, squares(raised(crossing.computed[other]) - recorded_));
+  }
+
+  std::vector<Finding> run(int final_op) {
+    // Rounded as the reference rounds, nothing can differ: there is nothing to explain.
+    if (!(difference_ > 0)) return {};
+    for (const DeviatingValue& d : crossing_.deviating)
+      if (hypotheses_[d.deviation].wide_op >= 0 && hypotheses_[d.deviation].wide_op == final_op)
+        wide_ = raised(d.value);
+    for (const DeviatingValue& d : crossing_.deviating) add(hypotheses_[d.deviation], raised(d.value));
+    Hypothesis gain{"gain", "all values scaled", Gate::logic, false, {}};
+    gain.rank = 3;  // many faults scale a little on the way: any other name says more
+    add_direction(gain, recorded_, recorded_);
+    return std::move(found_);
+  }
+
+ private:
+  void add(const Hypothesis& h, const at::Tensor& value) {
+    if (h.exact) return add_direction(h, value - exact_, exact_);
+    add_direction(h, value - raised(crossing_.computed[kOracle]), recorded_);
+  }
+
+  void add_direction(const Hypothesis& h, const at::Tensor& direction, const at::Tensor& base) {
+    Finding f{h.fault, h.detail, h.gate, h.fixed_amplitude, project(candidate_ - base, direction, norm_), 0};
+    f.rank = h.rank;
+    f.noise = noise_ / difference_;
+    if (!(f.fit.size > 0)) return;
+    if (!h.fixed_amplitude && std::abs(f.fit.z) > 1) add_rounded(f, direction);
+    if (std::abs(f.fit.z) > 1)
+      for (const size_t other : {kExact, kReordered})
+        f.null_amplitude = std::max(
+            f.null_amplitude, std::abs(project(raised(crossing_.computed[other]) - base, direction, norm_).amplitude));
+    found_.push_back(std::move(f));
+  }
+
+  // Below a rounding, a change of free size shows in which elements round another way.
+  void add_rounded(Finding f, const at::Tensor& direction) {
+    if (!is_half(dtype_) || !wide_.defined() || given_.scalar_type() != dtype_) return;
+    const double amplitude = amplitude_by_rounding(wide_, direction, given_);
+    const at::Tensor changed = raised((wide_ + amplitude * direction).to(dtype_));
+    f.fit = project(candidate_ - exact_, changed - exact_, norm_);
+    if (!(f.fit.size > 0)) return;
+    f.fixed_amplitude = true;  // predicted element by element: all of it or it is something else
+    f.detail += fmt::format(", amplitude {:.3g}", amplitude);
+    found_.push_back(std::move(f));
+  }
+
+  const Crossing& crossing_;
+  const std::vector<Hypothesis>& hypotheses_;
+  const at::ScalarType dtype_;
+  const at::Tensor given_, candidate_, recorded_, exact_;
+  at::Tensor wide_;  // the last op's result before its rounding
+  double norm_ = 0, difference_ = 0, noise_ = 0;
+  std::vector<Finding> found_;
+};
+
+// Ends of the interval of reals that round to the values, as fp64.
+std::pair<at::Tensor, at::Tensor> rounding_interval(const at::Tensor& values) {
+  const at::Tensor bits = values.contiguous().view(at::kShort).to(at::kInt);
+  // Neighbours in magnitude: one bit pattern more or less (zero has none below).
+  const auto from_bits = [&](const at::Tensor& b) {
+    return b.to(at::kShort).view(values.scalar_type()).to(at::kDouble);
+  };
+  const at::Tensor middle = values.to(at::kDouble), outer = from_bits(bits + 1), inner = from_bits(bits - 1);
+  const at::Tensor a = (middle + outer) / 2, b = (middle + inner) / 2;
+  return {at::minimum(a, b), at::maximum(a, b)};
+}
+
+}  // namespace
+
+double amplitude_by_rounding(const at::Tensor& wide, const at::Tensor& direction, const at::Tensor& candidate) {
+  const int64_t stride = std::max<int64_t>(1, candidate.numel() / kSample);
+  const auto sample = [&](const at::Tensor& t) { return t.reshape(-1).slice(0, 0, t.numel(), stride); };
+  const at::Tensor g = sample(direction), w = sample(wide), c = sample(candidate);
+  const auto [low, high] = rounding_interval(c);
+  const at::Tensor a = (low - w) / g, b = (high - w) / g;
+  const at::Tensor usable = g.ne(0).logical_and(c.ne(0)).logical_and(at::isfinite(a)).logical_and(at::isfinite(b));
+  const at::Tensor first = at::minimum(a, b).masked_select(usable), last = at::maximum(a, b).masked_select(usable);
+  if (first.numel() == 0) return 0;
+  const at::Tensor ends = at::cat({first, last});
+  const at::Tensor steps = at::cat({at::ones_like(first), -at::ones_like(last)});
+  const auto [sorted, order] = ends.sort();
+  const at::Tensor covered = steps.index_select(0, order).cumsum(0);
+  const int64_t best = covered.argmax().item<int64_t>();
+  if (best + 1 >= sorted.numel()) return sorted[best].item<double>();
+  return (sorted[best].item<double>() + sorted[best + 1].item<double>()) / 2;
+}
+
+std::vector<Finding> match_hypotheses(const Crossing& crossing, const at::Tensor& candidate,
+                                      const std::vector<Hypothesis>& hypotheses, int final_op) {
+  const at::ScalarType dtype = crossing.computed[kRecorded].scalar_type();
+  if (!at::isFloatingType(dtype) && !at::isComplexType(dtype)) return {};
+  return Matcher(crossing, candidate, hypotheses).run(final_op);
+}
+
+}  // namespace parity

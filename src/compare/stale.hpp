@@ -1,0 +1,51 @@
+// Values that a port wrote before: a buffer not refreshed, a repeated dump, another layer's result.
+#pragma once
+#include <ATen/ATen.h>
+
+#include <map>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace parity {
+
+/// Remembers a few bytes of each tensor, never the tensor.
+class StaleRegistry {
+ public:
+  /// The place ("blocks.0.norm1", "call 0 of blocks.0.norm1") whose earlier value `candidate` repeats bitwise where the
+  /// reference's own values (`reference`: the reference's run on its own inputs) differ; "" when there is none. A part
+  /// of an earlier call's value counts when it is its begin. Constant tensors and those under 16 elements repeat
+  /// nothing. Remembers both.
+  /// `inputs`: paths that the value is computed from; what equals one of these passed through (a sublayer without its
+  /// residual), it is not stale.
+  std::string seen_before(const std::string& path, int call, const at::Tensor& candidate, const at::Tensor& reference,
+                          const std::set<std::string>& inputs);
+
+  /// The place whose value in the reference's own run is what `candidate` has but for rounding, where the right one is
+  /// at least ten times further away: for ports that did not record the older value.
+  std::string like_reference(const std::string& path, int call, const at::Tensor& candidate,
+                             const at::Tensor& right) const;
+  /// Remembers the reference's own value there.
+  void remember(const std::string& path, int call, const at::Tensor& reference);
+
+ private:
+  struct Seen {
+    std::string path;
+    int call;
+    int64_t elements;
+    std::string head;       // the candidate's first elements, raw bytes
+    size_t whole;           // hash of all of them
+    std::string reference;  // the reference's first elements
+    size_t reference_whole;
+  };
+  std::unordered_map<std::string, std::vector<Seen>> by_begin_;  // of the first 16 elements
+  struct Own {
+    std::string path;
+    int call;
+    at::Tensor head;  // fp32
+  };
+  std::map<std::vector<int64_t>, std::vector<Own>> own_;  // by shape
+};
+
+}  // namespace parity
