@@ -23,7 +23,7 @@ bool is_half(at::ScalarType dtype) { return dtype == at::kBFloat16 || dtype == a
 
 class Matcher {
  public:
-  Matcher(const Crossing& crossing, const at::Tensor& candidate, const std::vector<Hypothesis>& hypotheses)
+  Matcher(const Crossing& crossing, const at::Tensor& candidate, const std::vector<FaultHypothesis>& hypotheses)
       : crossing_(crossing),
         hypotheses_(hypotheses),
         dtype_(crossing.computed[kRecorded].scalar_type()),
@@ -44,19 +44,19 @@ class Matcher {
       if (hypotheses_[d.deviation].wide_op >= 0 && hypotheses_[d.deviation].wide_op == final_op)
         wide_ = raised(d.value);
     for (const DeviatingValue& d : crossing_.deviating) add(hypotheses_[d.deviation], raised(d.value));
-    Hypothesis gain{"gain", "all values scaled", Gate::logic, false, {}};
+    FaultHypothesis gain{"gain", "all values scaled", Gate::logic, false, {}};
     gain.rank = 3;  // many faults scale a little on the way: any other name says more
     add_direction(gain, recorded_, recorded_);
     return std::move(found_);
   }
 
  private:
-  void add(const Hypothesis& h, const at::Tensor& value) {
+  void add(const FaultHypothesis& h, const at::Tensor& value) {
     if (h.exact) return add_direction(h, value - exact_, exact_);
     add_direction(h, value - raised(crossing_.computed[kOracle]), recorded_);
   }
 
-  void add_direction(const Hypothesis& h, const at::Tensor& direction, const at::Tensor& base) {
+  void add_direction(const FaultHypothesis& h, const at::Tensor& direction, const at::Tensor& base) {
     Finding f{h.fault, h.detail, h.gate, h.fixed_amplitude, project(candidate_ - base, direction, norm_), 0};
     f.rank = h.rank;
     f.noise = noise_ / difference_;
@@ -82,7 +82,7 @@ class Matcher {
   }
 
   const Crossing& crossing_;
-  const std::vector<Hypothesis>& hypotheses_;
+  const std::vector<FaultHypothesis>& hypotheses_;
   const at::ScalarType dtype_;
   const at::Tensor given_, candidate_, recorded_, exact_;
   at::Tensor wide_;  // the last op's result before its rounding
@@ -123,7 +123,7 @@ double amplitude_by_rounding(const at::Tensor& wide, const at::Tensor& direction
 }
 
 std::vector<Finding> match_hypotheses(const Crossing& crossing, const at::Tensor& candidate,
-                                      const std::vector<Hypothesis>& hypotheses, int final_op) {
+                                      const std::vector<FaultHypothesis>& hypotheses, int final_op) {
   const at::ScalarType dtype = crossing.computed[kRecorded].scalar_type();
   if (!at::isFloatingType(dtype) && !at::isComplexType(dtype)) return {};
   return Matcher(crossing, candidate, hypotheses).run(final_op);

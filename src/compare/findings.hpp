@@ -17,7 +17,7 @@ enum LaneIndex : size_t { kOracle, kRecorded, kExact, kReordered, kPerturbed, kO
 /// single flipped roundings; free sizes (an eps, a gain) are estimated. `final_op`: the op that made the boundary's
 /// value, -1 for none.
 std::vector<Finding> match_hypotheses(const Crossing& crossing, const at::Tensor& candidate,
-                                      const std::vector<Hypothesis>& hypotheses, int final_op);
+                                      const std::vector<FaultHypothesis>& hypotheses, int final_op);
 
 /// The amplitude a for which round(wide + a direction) equals `candidate` at most elements: each element allows an
 /// interval, and the point that most intervals share is found by sorting their ends. Its error falls as 1 / N where

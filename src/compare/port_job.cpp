@@ -64,7 +64,7 @@ class PortJob {
   std::vector<Deviation> start(int op) {
     options_.progress(static_cast<double>(op) / static_cast<double>(std::max<size_t>(1, program_.ops.size())));
     std::vector<Deviation> deviations;
-    for (Hypothesis& hypothesis : catalogue_->at(op)) {
+    for (FaultHypothesis& hypothesis : catalogue_->at(op)) {
       deviations.push_back(std::move(hypothesis.deviation));
       hypotheses_.push_back(std::move(hypothesis));
     }
@@ -143,7 +143,7 @@ class PortJob {
     if (!segment.arithmetic || !(at::isFloatingType(dtype) || at::isComplexType(dtype)) || !wanted(row)) return;
     DtypePath path{row.path, "port", "", {placement("as recorded", crossing.computed[kRecorded], value, dtype)}};
     for (const DeviatingValue& d : crossing.deviating) {
-      const Hypothesis& h = hypotheses_[d.deviation];
+      const FaultHypothesis& h = hypotheses_[d.deviation];
       if (h.gate == Gate::dtype_path)
         path.candidates.push_back(placement(fmt::format("{}: {}", h.fault, h.detail), d.value, value, dtype));
     }
@@ -249,7 +249,7 @@ class PortJob {
   const std::string dtype_;
   std::vector<const PortPair*> by_boundary_;
   std::unique_ptr<Catalogue> catalogue_;
-  std::vector<Hypothesis> hypotheses_;  // by deviation number
+  std::vector<FaultHypothesis> hypotheses_;  // by deviation number
   StaleRegistry stale_;
   std::map<int64_t, double> free_error_;
   PortJobResult result_;

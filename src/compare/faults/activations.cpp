@@ -28,7 +28,7 @@ void instead(const ProgramIndex& program, int index, const char* fault, const ch
 void written_out(const ProgramIndex& program, int index, Hypotheses& to) {
   const int cube = program.behind(index, "pow", 5);
   if (cube < 0 || program.number(cube, 1) != 3.0) return;
-  Hypothesis h{"GELU form", "erf for tanh at " + program.path(index), Gate::logic, true, {}};
+  FaultHypothesis h{"GELU form", "erf for tanh at " + program.path(index), Gate::logic, true, {}};
   const auto kept = std::make_shared<at::Tensor>();
   h.deviation.rewrites[cube] = [kept](OpCall& call) {
     *kept = call.tensor("self");
@@ -68,7 +68,7 @@ void whole_module(const ProgramIndex& program, int index, Hypotheses& to) {
       Other{"activation", "ReLU", [](const at::Tensor& x) { return at::relu(x); }},
       Other{"activation", "left out", [](const at::Tensor& x) { return x.clone(); }}};
   for (const Other& other : kOthers) {
-    Hypothesis h{
+    FaultHypothesis h{
         other.fault, fmt::format("{} in its place at {}", other.what, program.path(index)), Gate::logic, true, {}};
     const auto kept = std::make_shared<at::Tensor>();
     h.deviation.rewrites[index] = [kept, function = other.function, alone = last == index](OpCall& call) {
@@ -86,7 +86,7 @@ void whole_module(const ProgramIndex& program, int index, Hypotheses& to) {
 void narrow(const ProgramIndex& program, int index, Hypotheses& to) {
   const auto& output = program.op(index).outputs[0];
   if (!output || (output->dtype != at::kBFloat16 && output->dtype != at::kHalf)) return;
-  Hypothesis h{
+  FaultHypothesis h{
       "extra rounding", "each step of the activation rounded at " + program.path(index), Gate::dtype_path, true, {}};
   const bool tanh = program.op(index).kwargs.value("approximate", std::string("none")) == "tanh";
   h.deviation.rewrites[index] = [dtype = output->dtype, tanh, silu = program.op(index).kind == "silu"](OpCall& call) {

@@ -46,7 +46,7 @@ Rewrite rounded_too(at::ScalarType half) {
 }
 
 void add(Hypotheses& to, std::string fault, std::string detail, std::map<int, Rewrite> rewrites) {
-  Hypothesis h{std::move(fault), std::move(detail), Gate::dtype_path, true, {}};
+  FaultHypothesis h{std::move(fault), std::move(detail), Gate::dtype_path, true, {}};
   h.deviation.rewrites = std::move(rewrites);
   h.joint = true;
   to.push_back(std::move(h));

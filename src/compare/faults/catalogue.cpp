@@ -91,7 +91,8 @@ int ProgramIndex::behind(int index, std::string_view kind, int steps) const {
 
 void add_fault(Hypotheses& to, const ProgramIndex& program, int index, std::string fault, const std::string& what,
                Rewrite rewrite, bool fixed_amplitude) {
-  Hypothesis h{std::move(fault), fmt::format("{} at {}", what, program.path(index)), Gate::logic, fixed_amplitude, {}};
+  FaultHypothesis h{
+      std::move(fault), fmt::format("{} at {}", what, program.path(index)), Gate::logic, fixed_amplitude, {}};
   h.deviation.rewrites[index] = std::move(rewrite);
   to.push_back(std::move(h));
 }
@@ -110,35 +111,35 @@ Rewrite rounded_as_recorded(Rewrite rewrite) {
 }
 
 // "rotated the other way at blocks.0.attn1/cat.0" without the place.
-std::string what(const Hypothesis& h) { return h.detail.substr(0, h.detail.rfind(" at ")); }
+std::string what(const FaultHypothesis& h) { return h.detail.substr(0, h.detail.rfind(" at ")); }
 
 }  // namespace
 
 Catalogue::Catalogue(const Program& program, size_t logic_lane, size_t cast_lane)
     : index_(program), logic_lane_(logic_lane), cast_lane_(cast_lane) {
   // A port that rotates its queries wrongly rotates its keys so, too.
-  std::map<int, std::vector<Hypothesis>> by_call;
+  std::map<int, std::vector<FaultHypothesis>> by_call;
   for (int i = 0; i < index_.size(); ++i)
-    for (Hypothesis& h : of_families(i))
+    for (FaultHypothesis& h : of_families(i))
       if (h.joint) by_call[index_.op(i).module_call].push_back(std::move(h));
   for (const auto& [call, single] : by_call) join(single);
 }
 
-void Catalogue::join(const std::vector<Hypothesis>& single) {
-  std::map<std::pair<std::string, std::string>, std::vector<const Hypothesis*>> groups;
-  for (const Hypothesis& h : single) groups[{h.fault, what(h)}].push_back(&h);
+void Catalogue::join(const std::vector<FaultHypothesis>& single) {
+  std::map<std::pair<std::string, std::string>, std::vector<const FaultHypothesis*>> groups;
+  for (const FaultHypothesis& h : single) groups[{h.fault, what(h)}].push_back(&h);
   for (const auto& [name, group] : groups) {
     if (group.size() < 2 || group.size() > 8) continue;
-    Hypothesis all = *group.front();
+    FaultHypothesis all = *group.front();
     all.detail += fmt::format(" and {} more places", group.size() - 1);
-    for (const Hypothesis* h : group)
+    for (const FaultHypothesis* h : group)
       all.deviation.rewrites.insert(h->deviation.rewrites.begin(), h->deviation.rewrites.end());
     const int first = all.deviation.rewrites.begin()->first;
     joint_[first].push_back(std::move(all));
   }
 }
 
-std::vector<Hypothesis> Catalogue::of_families(int op) const {
+std::vector<FaultHypothesis> Catalogue::of_families(int op) const {
   constexpr std::array kFamilies{norm_faults, linear_faults, activation_faults, elementwise_faults, attention_faults,
                                  rope_faults, cache_faults,  order_faults,      cast_placements};
   Hypotheses found;
@@ -146,11 +147,11 @@ std::vector<Hypothesis> Catalogue::of_families(int op) const {
   return found;
 }
 
-std::vector<Hypothesis> Catalogue::at(int op) const {
+std::vector<FaultHypothesis> Catalogue::at(int op) const {
   Hypotheses found = of_families(op);
   if (const auto more = joint_.find(op); more != joint_.end())
     found.insert(found.end(), more->second.begin(), more->second.end());
-  for (Hypothesis& h : found) {
+  for (FaultHypothesis& h : found) {
     h.exact = h.fixed_amplitude || h.gate == Gate::dtype_path;
     h.deviation.lane = h.exact ? cast_lane_ : logic_lane_;
     if (h.exact && h.gate != Gate::dtype_path)

@@ -12,7 +12,7 @@
 namespace parity {
 
 /// One named change of the program, beginning at one op.
-struct Hypothesis {
+struct FaultHypothesis {
   std::string fault;            // the vocabulary of diagnoses: "norm eps", "GELU form", "shift and scale swapped", …
   std::string detail;           // where and what: "eps 1e-06 -> 1e-05 at blocks.0.norm1/native_layer_norm.0"
   Gate gate = Gate::logic;      // dtype_path for roundings
@@ -62,7 +62,7 @@ class ProgramIndex {
   std::vector<std::vector<int64_t>> reads_;
 };
 
-using Hypotheses = std::vector<Hypothesis>;
+using Hypotheses = std::vector<FaultHypothesis>;
 
 /// Adds a logic hypothesis that rewrites op `index` alone.
 void add_fault(Hypotheses& to, const ProgramIndex& program, int index, std::string fault, const std::string& what,
@@ -83,12 +83,12 @@ class Catalogue {
  public:
   /// Lanes that the logic faults (fp64) and the cast placements (exact) deviate from.
   Catalogue(const Program& program, size_t logic_lane, size_t cast_lane);
-  std::vector<Hypothesis> at(int op) const;
+  std::vector<FaultHypothesis> at(int op) const;
   const ProgramIndex& index() const { return index_; }
 
  private:
-  std::vector<Hypothesis> of_families(int op) const;
-  void join(const std::vector<Hypothesis>& single);
+  std::vector<FaultHypothesis> of_families(int op) const;
+  void join(const std::vector<FaultHypothesis>& single);
 
   ProgramIndex index_;
   std::map<int, Hypotheses> joint_;  // the same change at several ops of a module call, by the first of these ops

@@ -97,7 +97,7 @@ void swapped_slices(const ProgramIndex& program, int index, Hypotheses& to) {
     if (other <= index || sibling.name != op.name || sibling.args == op.args || !sibling.outputs[0] ||
         sibling.outputs[0]->shape != op.outputs[0]->shape)
       continue;
-    Hypothesis h{
+    FaultHypothesis h{
         "shift and scale swapped", fmt::format("{} and {} exchanged", op.path, sibling.path), Gate::logic, true, {}};
     const auto first = std::make_shared<torch::jit::Stack>();
     // The later one's arguments are literals: read them from its recorded call.

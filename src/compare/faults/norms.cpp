@@ -83,12 +83,13 @@ void narrow_layer_norm(const ProgramIndex& program, int index, Hypotheses& to) {
   const auto dtype = program.op(index).outputs[0] ? program.op(index).outputs[0]->dtype : at::kFloat;
   if (dtype != at::kBFloat16 && dtype != at::kHalf) return;
   for (const bool statistics : {true, false}) {
-    Hypothesis h{"extra rounding",
-                 fmt::format("{} at {}", statistics ? "each step of the norm rounded" : "the normalised value rounded",
-                             program.path(index)),
-                 Gate::dtype_path,
-                 true,
-                 {}};
+    FaultHypothesis h{
+        "extra rounding",
+        fmt::format("{} at {}", statistics ? "each step of the norm rounded" : "the normalised value rounded",
+                    program.path(index)),
+        Gate::dtype_path,
+        true,
+        {}};
     h.deviation.rewrites[index] = [statistics, dtype](OpCall& call) {
       const auto r = [&](const at::Tensor& t) { return t.to(dtype).to(at::kDouble); };
       const auto s = [&](const at::Tensor& t) { return statistics ? r(t) : t; };

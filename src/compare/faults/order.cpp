@@ -75,7 +75,7 @@ void parted(const ProgramIndex& program, int index, const std::vector<int64_t>& 
                 }
                 return Results{call.tensor("self").reshape(shape).permute(back)};
               });
-  for (Hypothesis& h : to)
+  for (FaultHypothesis& h : to)
     if (h.fault == "channel order") h.rank = std::max(h.rank, 1);  // a rotation that pairs otherwise says more
 }
 
@@ -126,11 +126,11 @@ void routing(const ProgramIndex& program, int index, Hypotheses& to) {
   });
   const int softmax = program.ahead(index, "_softmax", 3);
   if (softmax < 0) return;
-  Hypothesis h{"expert routing",
-               "weights of all experts, not normalised among the chosen at " + program.path(index),
-               Gate::logic,
-               true,
-               {}};
+  FaultHypothesis h{"expert routing",
+                    "weights of all experts, not normalised among the chosen at " + program.path(index),
+                    Gate::logic,
+                    true,
+                    {}};
   const auto kept = std::make_shared<std::pair<at::Tensor, at::Tensor>>();
   h.deviation.rewrites[index] = [kept](OpCall& call) {
     const Results results = call.run_again();

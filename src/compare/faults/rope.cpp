@@ -68,7 +68,7 @@ void rotate_half(const ProgramIndex& program, int index, Hypotheses& to) {
   const int64_t x = slice < 0 ? -1 : program.argument(slice, 0);
   for (const int cosines : program.consumers(x)) {
     if (program.op(cosines).kind != "mul") continue;
-    Hypothesis h{"RoPE pairing", "neighbours paired at " + program.path(index), Gate::logic, true, {}};
+    FaultHypothesis h{"RoPE pairing", "neighbours paired at " + program.path(index), Gate::logic, true, {}};
     h.deviation.rewrites[cosines] = respread;
     h.deviation.rewrites[index] = interleaved;
     h.deviation.rewrites[sines] = respread;
@@ -76,7 +76,7 @@ void rotate_half(const ProgramIndex& program, int index, Hypotheses& to) {
       to.push_back(h);
     else
       to.push_back(h);  // begins at the product with the cosines
-    Hypothesis missing{"RoPE missing", "not rotated at " + program.path(index), Gate::logic, true, {}};
+    FaultHypothesis missing{"RoPE missing", "not rotated at " + program.path(index), Gate::logic, true, {}};
     missing.deviation.rewrites[cosines] = [](OpCall& call) {
       return Results{
           (call.tensor("self").dim() >= call.tensor("other").dim() ? call.tensor("self") : call.tensor("other"))
@@ -121,7 +121,7 @@ void rotated_parts(const ProgramIndex& program, int product, Hypotheses& to) {
     const auto r = rotation(program, index);
     if (!r || r->cosine != product) continue;
     const auto add = [&](const char* fault, const char* what, std::map<int, Rewrite> rewrites) {
-      Hypothesis h{fault, fmt::format("{} at {}", what, program.path(index)), Gate::logic, true, {}};
+      FaultHypothesis h{fault, fmt::format("{} at {}", what, program.path(index)), Gate::logic, true, {}};
       h.deviation.rewrites = std::move(rewrites);
       h.joint = true;
       to.push_back(std::move(h));
@@ -238,7 +238,7 @@ void angles(const ProgramIndex& program, int index, Hypotheses& to) {
   if (value == nullptr || value->shape.size() < 2) return;
   const auto add = [&](const char* fault, const std::string& what,
                        const std::function<at::Tensor(const at::Tensor&)>& change) {
-    Hypothesis h{fault, fmt::format("{} at {}", what, op.path), Gate::logic, true, {}};
+    FaultHypothesis h{fault, fmt::format("{} at {}", what, op.path), Gate::logic, true, {}};
     const auto rewrite = [change](OpCall& call) {
       call.set("self", change(call.tensor("self")));
       return call.run_again();
