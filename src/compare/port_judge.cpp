@@ -68,7 +68,7 @@ class PortJudge {
   }
 
   // More error than the reference's own: something more is rounded; less: a rounding is left out. ln R of N independent
-  // elements has a standard deviation of 1 / sqrt(2 N) or less (verdicts.md 5.3); two equal roundings give 1.41, one
+  // elements has a standard deviation of 1 / sqrt(2 N) or less; two equal roundings give 1.41, one
   // left out of two .71.
   std::string rounding_by_error() const {
     const double own = e_.oracle.reference_error.value_or(0), other = e_.oracle.candidate_error.value_or(0);

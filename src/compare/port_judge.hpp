@@ -27,7 +27,7 @@ struct Finding {
 /// The finding that explains the difference best, or nullptr when none is significant.
 const Finding* best_finding(const std::vector<Finding>& findings, const Thresholds& limits);
 
-/// Smallest amplitude of a direction that would have been significant here (6 sigma, verdicts.md 5.3).
+/// Smallest amplitude of a direction that would have been significant here (6 sigma).
 double detectable_amplitude(const Finding& finding, const Thresholds& limits);
 
 /// Sets verdict, gate, limits and diagnosis of a row whose `forced` is measured.

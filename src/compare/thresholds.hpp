@@ -26,11 +26,11 @@ struct Thresholds {
       "error over the null's; one extra rounding anywhere gives 1.4 or more (two equal independent roundings: sqrt 2)"};
   Threshold half_attention_ratio{2.5,
                                  "error over the null's, which contains eager attention in the tensor's own dtype"};
-  Threshold half_unequal_share{.02, "GEMMs and norms with fp32 sums in another order flip under 2 % (verdicts.md 5.3)"};
+  Threshold half_unequal_share{.02, "GEMMs and norms with fp32 sums in another order flip under 2 %"};
   Threshold half_null_unequal_factor{3, "times the null's share of flipped elements"};
-  Threshold z{6, "sign-flip null: 200 reorderings gave at most 2.1 (verdicts.md 5.3)"};
+  Threshold z{6, "sign-flip null: 200 reorderings gave at most 2.1"};
   Threshold null_z_factor{3, "times what right arithmetics have of the same direction"};
-  Threshold gain_in_u{1. / 1024, "unit roundoffs; smaller gains are reported only (verdicts.md 5.3)"};
+  Threshold gain_in_u{1. / 1024, "unit roundoffs; smaller gains are reported only"};
   Threshold amplitude_tolerance{.35, "a fault of fixed size must be there with amplitude 1 within this and 4 sigma"};
   Threshold explained{.5, "share of the squared difference that names a fault above the noise"};
   std::vector<std::string>

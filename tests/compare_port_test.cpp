@@ -1,0 +1,150 @@
+// The judge of ports: recorded pairs with known answers, and worlds that must not disturb the replay beside them.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+
+#include "compare/port_job.hpp"
+#include "compare/sides.hpp"
+#include "trace/lanes.hpp"
+
+namespace parity {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kSuite = fs::path(PARITY_SOURCE_DIR) / "reference_dumps" / "selftest";
+
+Report judged(const std::string& reference, const std::string& candidate, const Thresholds& limits = {}) {
+  const Sides sides = open_sides(kSuite / reference, kSuite / candidate, "");
+  PortJobOptions options;
+  options.limits = limits;
+  PortJobResult result =
+      run_port_job(*sides.reference.dump, sides.reference.program, sides.candidate.tensors, sides.pairing, options);
+  Report report;
+  report.ops = std::move(result.rows);
+  return report;
+}
+
+void check_red(const std::string& reference, const std::string& candidate, const std::string& path,
+               const std::string& fault) {
+  CAPTURE(candidate);
+  const Report report = judged(reference, candidate);
+  const OpResult* first = first_divergence(report);
+  REQUIRE(first != nullptr);
+  CHECK(first->path == path);
+  CHECK(first->diagnosis.substr(0, fault.size()) == fault);
+  CHECK(exit_status(report) == 1);
+}
+
+// A recording judged against itself, with one tensor changed on the way.
+PortJobResult with_changed(const std::string& file, const std::string& path,
+                           const std::function<at::Tensor(const at::Tensor&)>& change) {
+  Sides sides = open_sides(kSuite / file, kSuite / file, "");
+  for (CandidateTensor& tensor : sides.candidate.tensors)
+    if (tensor.path == path) tensor.load = [load = tensor.load, change] { return change(load()); };
+  return run_port_job(*sides.reference.dump, sides.reference.program, sides.candidate.tensors, sides.pairing, {});
+}
+
+const OpResult& row_of(const PortJobResult& result, const std::string& path) {
+  for (const OpResult& row : result.rows)
+    if (row.path == path) return row;
+  throw std::runtime_error("no row " + path);
+}
+
+}  // namespace
+
+TEST_CASE("port: honest kernels pass, in fp32 and in bf16") {
+  CHECK(exit_status(judged("gpt2.fp32.h5", "gpt2.fp32.honest.every-kernel-another.h5")) == 0);
+  CHECK(exit_status(judged("wan.bf16.h5", "wan.bf16.honest.every-kernel-another.h5")) == 0);
+  CHECK(exit_status(judged("gpt2.bf16.h5", "gpt2.bf16.honest.attention-in-the-model-s-dtype.h5")) == 0);
+}
+
+TEST_CASE("port: a fault of each family is red at its module, with its name") {
+  check_red("gpt2.fp32.h5", "gpt2.fp32.fault.norm-eps.h5", "transformer.h.0.ln_1", "norm eps");
+  check_red("wan.bf16.h5", "wan.bf16.fault.modulation-in-bf16.h5", "blocks.0.attn1.to_q", "extra rounding");
+  check_red("gpt2.fp32.h5", "gpt2.fp32.fault.attention-scale.h5", "transformer.h.0.attn.c_proj", "attention scale");
+  check_red("wan.fp32.h5", "wan.fp32.fault.rope-missing.h5", "blocks.1.attn1.to_out.0", "RoPE missing");
+}
+
+TEST_CASE("port: a declared rounding passes, and says so") {
+  Thresholds limits;
+  limits.accepted = {"blocks.*"};
+  const Report report = judged("wan.bf16.h5", "wan.bf16.fault.modulation-in-bf16.h5", limits);
+  CHECK(exit_status(report) == 0);
+  CHECK(std::any_of(report.ops.begin(), report.ops.end(),
+                    [](const OpResult& row) { return row.diagnosis.starts_with("declared"); }));
+}
+
+TEST_CASE("port: NaN, another shape and another dtype class are structure") {
+  const std::string file = "gpt2.fp32.h5", path = "transformer.h.0.ln_1";
+  const auto nan = with_changed(file, path, [](const at::Tensor& t) {
+    at::Tensor changed = t.clone();
+    changed.view(-1)[3] = NAN;
+    return changed;
+  });
+  CHECK(row_of(nan, path).verdict == Verdict::fail);
+  CHECK(row_of(nan, path).diagnosis.starts_with("NaN origin"));
+  // what follows computes with the NaN, as the port did: its own error is none
+  CHECK(row_of(nan, "transformer.h.0.mlp.c_fc").verdict != Verdict::fail);
+  const auto shape = with_changed(file, path, [](const at::Tensor& t) { return t.narrow(-1, 0, 3); });
+  CHECK(row_of(shape, path).verdict == Verdict::shape);
+  const auto whole = with_changed(file, path, [](const at::Tensor& t) { return t.to(at::kLong); });
+  CHECK(row_of(whole, path).verdict == Verdict::shape);
+  CHECK(row_of(whole, path).gate == Gate::structure);
+}
+
+TEST_CASE("port: a gain far below a rounding is found by its direction") {
+  const std::string path = "transformer.h.1.mlp.c_fc";
+  const auto clean = with_changed("gpt2.fp32.h5", path, [](const at::Tensor& t) { return t; });
+  CHECK(row_of(clean, path).verdict == Verdict::pass);
+  const auto scaled = with_changed("gpt2.fp32.h5", path, [](const at::Tensor& t) { return t * (1 + 1e-5); });
+  CHECK(row_of(scaled, path).verdict == Verdict::fail);
+  CHECK(row_of(scaled, path).diagnosis.find("gain") != std::string::npos);
+}
+
+TEST_CASE("port: a port in fp64 is judged by its logic") {
+  const std::string path = "transformer.h.0.ln_1";
+  const auto narrow =
+      with_changed("gpt2.fp32.h5", path, [](const at::Tensor& t) { return t.to(at::kDouble) * (1 + 1e-11); });
+  CHECK(row_of(narrow, path).verdict == Verdict::fail);  // fp32 values are 1e-8 away from fp64
+  CHECK(row_of(narrow, path).gate == Gate::logic);
+}
+
+TEST_CASE("worlds: in-place writes through views made in a world never reach the lane beside it") {
+  const Dump dump(kSuite / "wan.fp32.h5");  // its RoPE writes into slices of an empty tensor
+  const Program program = load_program(dump);
+  const auto run = [&](const DeviationSource& source) {
+    std::vector<at::Tensor> values;
+    replay_in_step(
+        dump, program, {ReplayOptions{}},
+        [&](const Crossing& c) -> Replacements {
+          values.push_back(c.computed[0].clone());
+          return {};
+        },
+        source);
+    return values;
+  };
+  size_t started = 0;
+  const auto clean = run(nullptr);
+  const auto beside = run([&](int op) {
+    std::vector<Deviation> deviations;
+    const std::string& kind = program.ops[op].kind;
+    if (kind == "slice" || kind == "select" || kind == "mul" || kind == "empty_like") {
+      ++started;
+      Deviation deviation;
+      deviation.rewrites[op] = [](OpCall& call) {
+        Results results = call.run_again();
+        if (results[0] && results[0]->is_floating_point() && !call.op.view) results[0] = *results[0] * 1.5;
+        return results;
+      };
+      deviations.push_back(std::move(deviation));
+    }
+    return deviations;
+  });
+  CHECK(started > 20);
+  REQUIRE(clean.size() == beside.size());
+  for (size_t i = 0; i < clean.size(); ++i)
+    CHECK(at::equal(at::nan_to_num(clean[i].to(at::kDouble)), at::nan_to_num(beside[i].to(at::kDouble))));
+}
+
+}  // namespace parity
