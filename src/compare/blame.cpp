@@ -47,14 +47,12 @@ class Blamer {
   void collect() {
     std::map<size_t, const PortPair*> pairs;
     for (const PortPair& pair : pairing_.pairs) pairs[pair.boundary] = &pair;
-    ReplayOptions own;
-    own.precision = Precision::fp64;
-    replay_in_step(dump_, program_, {ReplayOptions{}, own}, [&](const Crossing& crossing) -> Replacements {
+    replay_in_step(dump_, program_, {ReplayOptions{}, ReplayOptions{}}, [&](const Crossing& crossing) -> Replacements {
       const auto pair = pairs.find(crossing.boundary);
       if (pair == pairs.end()) return {};
       const at::Tensor value = pair->second->layout.to_reference(candidate_[pair->second->candidate].load());
       if (value.sizes() != crossing.computed[0].sizes() || !value.is_floating_point()) return {};
-      if (crossing.boundary == *root_) finish(raised(value) - crossing.computed[1], crossing.computed[1]);
+      if (crossing.boundary == *root_) finish(raised(value) - raised(crossing.computed[1]), raised(crossing.computed[1]));
       const at::Tensor error = at::nan_to_num(raised(value) - raised(crossing.computed[0]), 0.0, 0.0, 0.0);
       if (error.ne(0).any().item<bool>()) add(crossing.boundary, error);
       return {value, std::nullopt};

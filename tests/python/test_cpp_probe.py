@@ -221,6 +221,7 @@ def test_a_growing_file_can_be_read(port, tmp_path):
     child = subprocess.Popen([str(port), "forever", str(tmp_path / "a.h5")])
     try:
         time.sleep(1)
+        child.send_signal(signal.SIGSTOP)   # a copy takes time: without this it holds the file of several moments at once
         shutil.copy(tmp_path / "a.h5", tmp_path / "b.h5")
     finally:
         child.kill()
