@@ -69,8 +69,7 @@ TEST_CASE("video: pictures come in natural order") {
     frame_codecs().write_png(scratch / "frames" / ("f" + std::to_string(t) + ".png"), picture(20, 14, t));
   const auto frames = frames_of((scratch / "frames").string());
   REQUIRE(frames.size() == 12);
-  for (int t = 0; t < 12; ++t)
-    CHECK(same(frames[static_cast<size_t>(t)], picture(20, 14, t)));  // RGB order too
+  for (int t = 0; t < 12; ++t) CHECK(same(frames[static_cast<size_t>(t)], picture(20, 14, t)));  // RGB order too
   frame_codecs().write_png(scratch / "frames" / "f3.png", picture(22, 14, 3));
   says(refused((scratch / "frames").string()), "a clip has one size");
 }
@@ -271,7 +270,8 @@ TEST_CASE("cli: video writes its report and exits as promised") {
   CHECK(merged["counts"]["fail"] == 1);
   CHECK(merged["counts"]["pass"] == 2 * report["counts"]["pass"].get<int>());
   CHECK(merged["video"]["checks"].size() == report["video"]["checks"].size() + 1);
-  CHECK(parity_check("video " + r + " " + c + " --metrics-only -q --into " + (scratch / "out" / "video.md").string()).status == 2);
+  CHECK(parity_check("video " + r + " " + c + " --metrics-only -q --into " + (scratch / "out" / "video.md").string())
+            .status == 2);
   f = parity_check("video " + r + " " + (scratch / "absent.mp4").string());
   CHECK(f.status == 2);
   CHECK(std::count(f.err.begin(), f.err.end(), '\n') == 1);

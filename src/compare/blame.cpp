@@ -52,7 +52,8 @@ class Blamer {
       if (pair == pairs.end()) return {};
       const at::Tensor value = pair->second->layout.to_reference(candidate_[pair->second->candidate].load());
       if (value.sizes() != crossing.computed[0].sizes() || !value.is_floating_point()) return {};
-      if (crossing.boundary == *root_) finish(raised(value) - raised(crossing.computed[1]), raised(crossing.computed[1]));
+      if (crossing.boundary == *root_)
+        finish(raised(value) - raised(crossing.computed[1]), raised(crossing.computed[1]));
       const at::Tensor error = at::nan_to_num(raised(value) - raised(crossing.computed[0]), 0.0, 0.0, 0.0);
       if (error.ne(0).any().item<bool>()) add(crossing.boundary, error);
       return {value, std::nullopt};
