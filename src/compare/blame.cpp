@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compare/evidence.hpp"
 #include "core/error.hpp"
 #include "trace/flow.hpp"
 #include "trace/lanes.hpp"
@@ -17,8 +18,6 @@ struct Injection {
   size_t output;  // which of its outputs
   at::Tensor error;
 };
-
-at::Tensor raised(const at::Tensor& t) { return t.to(redirect(t.scalar_type(), Precision::fp64)); }
 
 class Blamer {
  public:

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/dtype_kind.hpp"
 #include "core/precision.hpp"
 
 namespace parity {
@@ -29,8 +30,6 @@ std::string word_of(const std::string& kind) {
     if (w.kind == kind) return std::string(w.word);
   return kind;
 }
-
-bool is_float(at::ScalarType dtype) { return at::isFloatingType(dtype) || at::isComplexType(dtype); }
 
 bool moves(const Op& op) {
   return op.view || op.outputs.empty() || !op.outputs[0] || !is_float(op.outputs[0]->dtype) || op.kind == "clone" ||

@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/dtype_kind.hpp"
 #include "core/precision.hpp"
 
 namespace parity {
 namespace {
-
-bool is_half(at::ScalarType dtype) { return dtype == at::kBFloat16 || dtype == at::kHalf; }
 
 // Reals in fp64; complex numbers as pairs.
 at::Tensor reals(const at::Tensor& tensor) {
@@ -26,6 +25,8 @@ double share_unequal(const at::Tensor& a, const at::Tensor& b) {
 }
 
 }  // namespace
+
+at::Tensor raised(const at::Tensor& tensor) { return tensor.to(redirect(tensor.scalar_type(), Precision::fp64)); }
 
 double Projection::fisher() const {
   return std::atanh(std::clamp(correlation, -.999999, .999999)) * std::sqrt(elements);

@@ -9,6 +9,9 @@
 
 namespace parity {
 
+/// The same numbers in fp64 (complex128; integers as they are).
+at::Tensor raised(const at::Tensor& tensor);
+
 /// d projected on g: how much of a hypothetical change is in a difference.
 struct Projection {
   double amplitude = 0;  // <d, g> / <g, g>: 1 when d is g plus noise
@@ -46,7 +49,7 @@ struct Evidence {
   double towards_zero = 0;     // of the elements that differ from recorded: share whose magnitude is smaller
 };
 
-/// `segment` is not looked into; shapes must agree. Throws Error for shapes that do not.
+/// Throws Error for shapes that do not agree.
 Evidence measure_local(const LocalValues& values);
 
 /// The dtype that a tensor's values need: bf16 values kept in an fp32 or fp64 container count as bf16 when `narrow` is

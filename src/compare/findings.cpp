@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/dtype_kind.hpp"
 #include "core/precision.hpp"
 
 namespace parity {
@@ -12,14 +13,10 @@ namespace {
 
 constexpr int64_t kSample = 1 << 18;  // elements that an amplitude is estimated from
 
-at::Tensor raised(const at::Tensor& t) { return t.to(redirect(t.scalar_type(), Precision::fp64)); }
-
 double squares(const at::Tensor& t) {
   const at::Tensor whole = t.is_complex() ? at::view_as_real(t.resolve_conj()) : t;
   return at::nan_to_num(whole, 0., 0., 0.).square().sum().item<double>();
 }
-
-bool is_half(at::ScalarType dtype) { return dtype == at::kBFloat16 || dtype == at::kHalf; }
 
 class Matcher {
  public:

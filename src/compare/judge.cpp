@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include "core/dtype_kind.hpp"
 
 namespace parity {
 namespace {
@@ -47,12 +48,6 @@ bool exceeds(const std::optional<double>& value, double limit) { return !value |
 std::optional<double> relative_error(const Stats& s) {
   if (s.rel_l2) return s.rel_l2;
   return s.difference_norm == 0 ? std::optional<double>(0.0) : std::nullopt;
-}
-
-int dtype_class(at::ScalarType dtype) {
-  if (dtype == at::kBool) return 0;
-  if (at::isComplexType(dtype)) return 3;
-  return at::isFloatingType(dtype) ? 2 : 1;
 }
 
 bool structure_fails(OpResult& row, const JudgeInput& in) {

@@ -7,14 +7,12 @@
 #include <set>
 
 #include "compare/auto_pairing.hpp"
+#include "core/dtype_kind.hpp"
 #include "core/error.hpp"
 #include "core/precision.hpp"
 
 namespace parity {
 namespace {
-
-bool is_half(at::ScalarType dtype) { return dtype == at::kBFloat16 || dtype == at::kHalf; }
-bool is_float(at::ScalarType dtype) { return at::isFloatingType(dtype) || at::isComplexType(dtype); }
 
 std::string short_of(at::ScalarType dtype) { return short_dtype_name(dtype); }
 

@@ -209,8 +209,8 @@ class PortJob {
 
   static at::Tensor perturbed(const at::Tensor& value) {
     if (!at::isFloatingType(value.scalar_type()) && !at::isComplexType(value.scalar_type())) return value;
-    const at::Tensor raised = value.to(redirect(value.scalar_type(), Precision::fp64));
-    return raised * (1 + kPerturbation * at::randn_like(raised));
+    const at::Tensor wide = raised(value);
+    return wide * (1 + kPerturbation * at::randn_like(wide));
   }
 
   bool wanted(const OpResult& row) const {

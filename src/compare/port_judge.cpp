@@ -7,20 +7,11 @@
 #include <tuple>
 
 #include "compare/name_map.hpp"
+#include "core/dtype_kind.hpp"
 #include "core/precision.hpp"
 
 namespace parity {
 namespace {
-
-bool is_half(at::ScalarType dtype) { return dtype == at::kBFloat16 || dtype == at::kHalf; }
-
-int dtype_class(at::ScalarType dtype) {
-  if (dtype == at::kBool) return 0;
-  if (at::isComplexType(dtype)) return 3;
-  return at::isFloatingType(dtype) ? 2 : 1;
-}
-
-constexpr double kNaming = .3;  // of the squared difference: less is a coincidence of directions
 
 constexpr double kWhole = 8;  // sigma by Fisher's transform: a few hundred directions are tried on a tensor
 
@@ -60,7 +51,7 @@ class PortJudge {
 
   // The best name found for a difference above the noise, then the numbers.
   bool fail_named(Gate gate, const std::string& numbers) {
-    if (best_ == nullptr || best_->explained() < kNaming)
+    if (best_ == nullptr || best_->explained() < limits_.explained.value)
       return fail(gate, (gate == Gate::dtype_path ? rounding_by_error() : "") + numbers);
     return fail(best_->gate, fmt::format("{} ({}; explains {} of the difference, amplitude {:.2f}, z {:.0f}): {}",
                                          best_->fault, best_->detail, percent(std::clamp(best_->explained(), 0., 1.)),
@@ -237,7 +228,7 @@ namespace {
 // Is the difference this change, and not another that happens to point there?
 bool significant(const Finding& f, const Thresholds& limits) {
   const double amplitude = std::abs(f.fit.amplitude), sigma = f.fit.z == 0 ? INFINITY : amplitude / std::abs(f.fit.z);
-  const bool fits = f.explained() > kNaming && std::abs(f.fit.fisher()) > limits.z.value;
+  const bool fits = f.explained() > limits.explained.value && std::abs(f.fit.fisher()) > limits.z.value;
   if (!fits && std::abs(f.fit.z) < limits.z.value) return false;
   if (amplitude < limits.null_z_factor.value * f.null_amplitude) return false;
   return !f.fixed_amplitude || std::abs(f.fit.amplitude - 1) <= limits.amplitude_tolerance.value + 4 * sigma;

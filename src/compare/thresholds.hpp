@@ -32,7 +32,7 @@ struct Thresholds {
   Threshold null_z_factor{3, "times what right arithmetics have of the same direction"};
   Threshold gain_in_u{1. / 1024, "unit roundoffs; smaller gains are reported only"};
   Threshold amplitude_tolerance{.35, "a fault of fixed size must be there with amplitude 1 within this and 4 sigma"};
-  Threshold explained{.5, "share of the squared difference that names a fault above the noise"};
+  Threshold explained{.3, "of the squared difference: a change that explains less is a coincidence of directions"};
   std::vector<std::string>
       accepted;  // declared roundings: globs of paths whose dtype_path failures pass (--accept-path)
 };

@@ -1,19 +1,11 @@
 // parity-report/1 (reports/parity-report-1.schema.json): every key always there, null for what does not exist.
-#include "report/markup.hpp"
+#include "report/json_values.hpp"
 #include "report/sink.hpp"
 
 namespace parity {
 namespace {
 
 using nlohmann::json;
-
-json value(std::optional<double> number) { return number && std::isfinite(*number) ? json(*number) : json(nullptr); }
-
-json texts(const std::vector<std::string>& list) {
-  json out = json::array();
-  for (const auto& text : list) out.push_back(plain(text));
-  return out;
-}
 
 /// `stats` may be null: the same keys, all null.
 json stats_json(const Stats* s, const OracleStats* oracle) {

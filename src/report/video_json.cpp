@@ -1,5 +1,5 @@
 // The section "video" of parity-report/1, and a report that consists of it.
-#include "report/markup.hpp"
+#include "report/json_values.hpp"
 #include "report/sink.hpp"
 #include "report/video.hpp"
 
@@ -7,14 +7,6 @@ namespace parity {
 namespace {
 
 using nlohmann::json;
-
-json value(std::optional<double> number) { return number && std::isfinite(*number) ? json(*number) : json(nullptr); }
-
-json texts(const std::vector<std::string>& list) {
-  json out = json::array();
-  for (const auto& text : list) out.push_back(plain(text));
-  return out;
-}
 
 json ssim_json(SsimKind kind) {
   json out = {{"name", ssim_name(kind)}, {"K1", .01}, {"K2", .03}, {"border", "valid"}};

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "core/dtype_kind.hpp"
 #include "core/error.hpp"
 #include "trace/definitions.hpp"
 #include "trace/flow.hpp"
@@ -10,8 +11,6 @@
 
 namespace parity {
 namespace {
-
-bool is_float(at::ScalarType dtype) { return at::isFloatingType(dtype) || at::isComplexType(dtype); }
 
 bool has_float_tensor(const torch::jit::Stack& stack) {
   for (const c10::IValue& value : stack) {

@@ -7,11 +7,10 @@
 #include <set>
 
 #include "compare/faults/catalogue.hpp"
+#include "core/dtype_kind.hpp"
 
 namespace parity {
 namespace {
-
-bool is_half(at::ScalarType dtype) { return dtype == at::kBFloat16 || dtype == at::kHalf; }
 
 std::optional<at::ScalarType> half_of(const Program& program) {
   for (const Boundary& b : program.boundaries)
