@@ -11,6 +11,8 @@
 namespace parity {
 namespace {
 
+constexpr size_t kParts = 4;          // cast placements named together at most
+constexpr double kWholePart = .35;    // of a cast that is there its amplitude is 1; others and noise bend it
 constexpr int64_t kSample = 1 << 18;  // elements that an amplitude is estimated from
 
 double squares(const at::Tensor& t) {
@@ -32,6 +34,7 @@ class Matcher {
     difference_ = squares(candidate_ - recorded_);
     for (const size_t other : {kExact, kReordered})
       noise_ = std::max(noise_, squares(raised(crossing.computed[other]) - recorded_));
+    weight_ = 1 / noise_by_element().sqrt();
   }
 
   std::vector<Finding> run(int final_op) {
@@ -41,6 +44,7 @@ class Matcher {
       if (hypotheses_[d.deviation].wide_op >= 0 && hypotheses_[d.deviation].wide_op == final_op)
         wide_ = raised(d.value);
     for (const DeviatingValue& d : crossing_.deviating) add(hypotheses_[d.deviation], raised(d.value));
+    pursue();
     FaultHypothesis gain{"gain", "all values scaled", Gate::logic, false, {}};
     gain.rank = 3;  // many faults scale a little on the way: any other name says more
     add_direction(gain, recorded_, recorded_);
@@ -48,22 +52,74 @@ class Matcher {
   }
 
  private:
+  // Variance of a right arithmetic's difference at each element: its own rounding's (u x)^2 / 3, and what exact and
+  // reordered arithmetic differ by in its row. Dividing by its root makes a matched filter of the projection (white
+  // noise); without it the few largest elements decide.
+  at::Tensor noise_by_element() const {
+    const double unit = std::max(unit_roundoff(dtype_), 0x1p-53);
+    const auto magnitude = [](const at::Tensor& t) { return t.is_complex() ? t.abs() : t; };
+    const at::Tensor values = at::nan_to_num(magnitude(recorded_), 0., 0., 0.);
+    at::Tensor variance = (unit * values).square() / 3;
+    for (const size_t other : {kExact, kReordered}) {
+      const at::Tensor d = at::nan_to_num(magnitude(raised(crossing_.computed[other]) - recorded_), 0., 0., 0.);
+      const at::Tensor row = d.dim() > 0 ? d.square().mean({-1}, true) : d.square();
+      variance = variance + row / 2;
+    }
+    const double typical = values.square().mean().item<double>() * unit * unit / 3;
+    return variance + 1e-4 * typical + 1e-300;  // an exact zero is no certainty
+  }
+
   void add(const FaultHypothesis& h, const at::Tensor& value) {
     if (h.exact) return add_direction(h, value - exact_, exact_);
     add_direction(h, value - raised(crossing_.computed[kOracle]), recorded_);
   }
 
+  Projection fit(const at::Tensor& difference, const at::Tensor& direction) const {
+    Projection p = project(difference * weight_, direction * weight_, 1);
+    if (norm_ > 0) p.size = std::sqrt(squares(direction)) / norm_;
+    return p;
+  }
+
   void add_direction(const FaultHypothesis& h, const at::Tensor& direction, const at::Tensor& base) {
-    Finding f{h.fault, h.detail, h.gate, h.fixed_amplitude, project(candidate_ - base, direction, norm_), 0};
+    Finding f{h.fault, h.detail, h.gate, h.fixed_amplitude, fit(candidate_ - base, direction), 0};
     f.rank = h.rank;
     f.noise = noise_ / difference_;
     if (!(f.fit.size > 0)) return;
     if (!h.fixed_amplitude && std::abs(f.fit.z) > 1) add_rounded(f, direction);
     if (std::abs(f.fit.z) > 1)
       for (const size_t other : {kExact, kReordered})
-        f.null_amplitude = std::max(
-            f.null_amplitude, std::abs(project(raised(crossing_.computed[other]) - base, direction, norm_).amplitude));
+        f.null_amplitude =
+            std::max(f.null_amplitude, std::abs(fit(raised(crossing_.computed[other]) - base, direction).amplitude));
     found_.push_back(std::move(f));
+  }
+
+  // Several casts placed otherwise at once: matching pursuit over the cast placements, each at its whole size (Mallat
+  // and Zhang 1993). Begins at the placement that explains most; stops where none adds a twentieth of the difference.
+  void pursue() {
+    at::Tensor left = candidate_ - exact_, together = at::zeros_like(exact_);
+    Finding combined;
+    for (size_t parts = 0; parts < kParts; ++parts) {
+      const DeviatingValue* best = nullptr;
+      Projection gain;
+      for (const DeviatingValue& d : crossing_.deviating) {
+        const FaultHypothesis& h = hypotheses_[d.deviation];
+        if (h.gate != Gate::dtype_path || !h.exact) continue;
+        const Projection p = fit(left, raised(d.value) - exact_);
+        if (p.explained > gain.explained && std::abs(p.amplitude - 1) < kWholePart) best = &d, gain = p;
+      }
+      if (best == nullptr || gain.explained < .05) break;
+      const FaultHypothesis& h = hypotheses_[best->deviation];
+      const at::Tensor direction = raised(best->value) - exact_;
+      left = left - direction;
+      together = together + direction;
+      if (parts == 0) combined = {h.fault, h.detail, h.gate, true, {}};
+      if (parts > 0) combined.detail += fmt::format("; and {} ({})", h.fault, h.detail);
+      if (parts > 0) combined.rank = h.rank + 1;
+    }
+    if (combined.rank == 0) return;  // one alone is among the findings
+    combined.fit = fit(candidate_ - exact_, together);
+    combined.noise = noise_ / difference_;
+    found_.push_back(std::move(combined));
   }
 
   // Below a rounding, a change of free size shows in which elements round another way.
@@ -71,7 +127,7 @@ class Matcher {
     if (!is_half(dtype_) || !wide_.defined() || given_.scalar_type() != dtype_) return;
     const double amplitude = amplitude_by_rounding(wide_, direction, given_);
     const at::Tensor changed = raised((wide_ + amplitude * direction).to(dtype_));
-    f.fit = project(candidate_ - exact_, changed - exact_, norm_);
+    f.fit = fit(candidate_ - exact_, changed - exact_);
     if (!(f.fit.size > 0)) return;
     f.fixed_amplitude = true;  // predicted element by element: all of it or it is something else
     f.detail += fmt::format(", amplitude {:.3g}", amplitude);
@@ -82,7 +138,8 @@ class Matcher {
   const std::vector<FaultHypothesis>& hypotheses_;
   const at::ScalarType dtype_;
   const at::Tensor given_, candidate_, recorded_, exact_;
-  at::Tensor wide_;  // the last op's result before its rounding
+  at::Tensor weight_;  // 1 / standard deviation of the noise at each element
+  at::Tensor wide_;    // the last op's result before its rounding
   double norm_ = 0, difference_ = 0, noise_ = 0;
   std::vector<Finding> found_;
 };

@@ -29,7 +29,7 @@ class PlainJob {
       if (matches_layer(reference_[r].path, layer_)) result_.rows.push_back(row(r));
     for (size_t c = 0; c < candidate_.size(); ++c)
       if (!taken_.contains(c)) result_.coverage.unmatched_candidates.push_back(candidate_[c].path);
-    result_.warnings.push_back(
+    result_.warnings.emplace_back(
         "the reference holds no program: values are compared as they are, and whose error it is cannot be told");
     return std::move(result_);
   }

@@ -188,6 +188,7 @@ class PortJob {
       if (inputs.contains(older)) older.clear();
     }
     stale_.remember(row.path, row.call, own);
+    directions_ += static_cast<int64_t>(found.size());
     if (!older.empty() && row.forced->bitwise_equal_share.value_or(1) < 1) {
       Finding f{"stale value", as + older, Gate::logic, true, {}, 0};
       f.fit = {1, 99, 1, 1, 1};
@@ -217,6 +218,27 @@ class PortJob {
     return matches_layer(row.path, options_.layer) || matches_layer(row.candidate_path, options_.layer);
   }
 
+  // A candidate with fewer tensors is judged by longer stretches of the reference's program.
+  std::string granularity() const {
+    std::vector<size_t> lengths;
+    const PortPair* longest = nullptr;
+    for (const PortPair& pair : pairing_.pairs) {
+      const size_t ops = segments_[pair.boundary].ops.size();
+      if (ops == 0) continue;
+      if (longest == nullptr || ops > segments_[longest->boundary].ops.size()) longest = &pair;
+      lengths.push_back(ops);
+    }
+    if (longest == nullptr) return "";
+    std::nth_element(lengths.begin(), lengths.begin() + lengths.size() / 2, lengths.end());
+    const size_t most = segments_[longest->boundary].ops.size(), median = lengths[lengths.size() / 2];
+    if (most == 1) return "";
+    const std::string& path = program_.boundaries[longest->boundary].path;
+    return fmt::format(
+        "{} compared points for {} ops: a verdict covers the ops since the compared points before it, {} at "
+        "the median, {} at most (before {})",
+        lengths.size(), program_.ops.size(), median, most, path.empty() ? "the model's result" : path);
+  }
+
   void report_coverage(const std::vector<std::string>& opaque) {
     Pairing marked;
     marked.marked = pairing_.marked;
@@ -224,6 +246,8 @@ class PortJob {
     std::vector<size_t> uncovered;
     result_.coverage = coverage_of(program_, marked, uncovered);
     result_.coverage.opaque = opaque;
+    result_.coverage.granularity = granularity();
+    result_.coverage.directions = directions_;
     for (const size_t b : uncovered) {
       const Boundary& boundary = program_.boundaries[b];
       OpResult row;
@@ -252,6 +276,7 @@ class PortJob {
   std::vector<FaultHypothesis> hypotheses_;  // by deviation number
   StaleRegistry stale_;
   std::map<int64_t, double> free_error_;
+  int64_t directions_ = 0;
   PortJobResult result_;
 };
 

@@ -28,6 +28,7 @@ class PortJudge {
         limits_(limits),
         unit_(std::max(unit_roundoff(evidence.reference_dtype), 0x1p-53)),
         count_(std::max<double>(1, static_cast<double>(evidence.forced.count))),
+        findings_(findings),
         best_(best_finding(findings, limits)) {}
 
   void judge() {
@@ -51,8 +52,13 @@ class PortJudge {
 
   // The best name found for a difference above the noise, then the numbers.
   bool fail_named(Gate gate, const std::string& numbers) {
-    if (best_ == nullptr || best_->explained() < limits_.explained.value)
+    if (best_ == nullptr || best_->explained() < limits_.explained.value) {
+      if (const Finding* like = gate == Gate::logic ? of_this_size() : nullptr)
+        return fail(Gate::dtype_path,
+                    fmt::format("{} by its size ({} would change as much, {:.2g}, though not these elements): {}",
+                                like->fault, like->detail, like->fit.size, numbers));
       return fail(gate, (gate == Gate::dtype_path ? rounding_by_error() : "") + numbers);
+    }
     return fail(best_->gate, fmt::format("{} ({}; explains {} of the difference, amplitude {:.2f}, z {:.0f}): {}",
                                          best_->fault, best_->detail, percent(std::clamp(best_->explained(), 0., 1.)),
                                          best_->fit.amplitude, best_->fit.z, numbers));
@@ -67,6 +73,19 @@ class PortJudge {
     if (!(own > 0) || !(other > 0) || e_.towards_zero > .9) return "";
     if (std::log(other / own) > margin) return "extra rounding: ";
     return std::log(other / own) < -margin ? "missing rounding: " : "";
+  }
+
+  // In a wide tensor of a mixed run: the cast placement whose change is as large as the candidate's error, within a
+  // factor of 3. Roundings of other intermediate values (another formula's) hit other elements and are of that size.
+  const Finding* of_this_size() const {
+    const Finding* nearest = nullptr;
+    double distance = std::log(3);
+    for (const Finding& f : findings_) {
+      if (f.gate != Gate::dtype_path || !(f.fit.size > 0)) continue;
+      const double d = std::abs(std::log(e_.oracle.candidate_error.value_or(0) / f.fit.size));
+      if (d < distance) nearest = &f, distance = d;
+    }
+    return nearest;
   }
 
   bool structure() {
@@ -84,9 +103,9 @@ class PortJudge {
 
   // A port in fp64 is judged by its logic; any other difference of width is a missing or extra rounding.
   bool dtype() {
-    if (e_.candidate_dtype == e_.reference_dtype) return false;
     const double error = e_.oracle.candidate_error.value_or(e_.forced.difference_norm > 0 ? INFINITY : 0);
     if (e_.candidate_dtype == at::kDouble || e_.candidate_dtype == at::kComplexDouble) return logic(error);
+    if (e_.candidate_dtype == e_.reference_dtype) return false;
     if (!at::isFloatingType(e_.reference_dtype) && !at::isComplexType(e_.reference_dtype)) return false;  // integers
     const bool narrower = unit_roundoff(e_.candidate_dtype) > unit_roundoff(e_.reference_dtype);
     return fail_named(Gate::dtype_path, fmt::format("{}: the reference has {} here, the candidate {}",
@@ -213,6 +232,7 @@ class PortJudge {
   const Segment& segment_;
   const Thresholds& limits_;
   const double unit_, count_;
+  const std::vector<Finding>& findings_;
   const Finding* best_;
   bool fp64_ = false;
 };

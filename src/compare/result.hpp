@@ -70,6 +70,8 @@ struct Coverage {
           uncovered = 0;  // ops of the reference: compared; inside a later compared one; neither
   int64_t unused = 0;     // no output of the model is computed from them: nothing to get wrong
   std::vector<std::string> uncovered_paths, unused_paths, unmatched_candidates, opaque;
+  std::string granularity;  // how far a verdict reaches, in words; "" when every compared point is one op
+  int64_t directions = 0;   // named changes that differences were projected on, over all rows
 };
 
 struct Side {  // reference or candidate

@@ -205,7 +205,7 @@ at::Tensor Safetensors::tensor(std::string_view name) const {
         data, entry.shape, [file = entry.file](void*) {}, type);
   } else {
     tensor = at::empty(entry.shape, type);
-    std::memcpy(tensor.mutable_data_ptr(), data, entry.end - entry.begin);
+    if (entry.end > entry.begin) std::memcpy(tensor.mutable_data_ptr(), data, entry.end - entry.begin);
   }
   if (type == at::kBool && tensor.view(at::kByte).gt(1).any().item<bool>())
     throw Error(entry.where + ": says BOOL but holds values other than 0 and 1");

@@ -46,7 +46,7 @@ class TensorSet {
   explicit TensorSet(std::filesystem::path file) : file_(std::move(file)) {}
   /// The next tensor. Throws Error for a name that is taken or is no printable UTF-8.
   void add(const std::string& name, at::ScalarType dtype, std::vector<int64_t> shape);
-  void note(std::string text) { notes_.push_back(std::move(text)); }
+  void note(std::string_view text) { notes_.emplace_back(text); }
   virtual at::Tensor read(size_t index) const = 0;  // of names()
   std::string where(size_t index) const;            // "model.pt: tensor 'a.weight'"
 

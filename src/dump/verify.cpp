@@ -34,7 +34,7 @@ class Verifier {
   }
 
  private:
-  void problem(std::string text) { problems_.push_back(std::move(text)); }
+  void problem(std::string_view text) { problems_.emplace_back(text); }
   void inform(std::string text) {
     if (information_ != nullptr) information_->push_back(std::move(text));
   }

@@ -93,6 +93,7 @@ std::string console_summary(const Report& report, bool colour) {
   out += undecided_text(report, paint);
   if (!report.ops.empty()) out += kind_table(report, paint) + "\n";
   for (const std::string& line : coverage_lines(report)) out += fmt::format("{}\n", plain(line));
+  for (const std::string& line : method_lines(report)) out += fmt::format("{}\n", plain(line));
   for (const std::string& warning : report.warnings)
     out += paint.verdict(Verdict::inconclusive, "warning: ") + plain(warning) + "\n";
   return out + totals_text(report) + "\n";

@@ -141,7 +141,9 @@ json coverage_json(const std::map<std::string, Coverage>& all) {
                              {"uncovered_paths", texts(c.uncovered_paths)},
                              {"unused_paths", texts(c.unused_paths)},
                              {"unmatched_candidates", texts(c.unmatched_candidates)},
-                             {"opaque", texts(c.opaque)}};
+                             {"opaque", texts(c.opaque)},
+                             {"granularity", plain(c.granularity)},
+                             {"directions", c.directions}};
   return out;
 }
 

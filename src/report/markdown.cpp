@@ -42,6 +42,7 @@ std::string head(const Report& report) {
 std::string facts(const Report& report) {
   std::string out = fmt::format("- {}\n", markdown(totals_text(report)));
   for (const std::string& line : coverage_lines(report)) out += fmt::format("- Coverage: {}\n", markdown(line));
+  for (const std::string& line : method_lines(report)) out += fmt::format("- {}\n", markdown(line));
   for (const auto& [reference, c] : report.coverage) {
     const auto list = [&](const char* what, const std::vector<std::string>& paths) {
       if (paths.empty()) return;

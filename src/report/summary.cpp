@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cmath>
+
 #include "report/markup.hpp"
 
 namespace parity {
@@ -128,6 +130,19 @@ std::vector<std::string> coverage_lines(const Report& report) {
       line += fmt::format("; {} candidate tensors without reference", c.unmatched_candidates.size());
     if (!c.opaque.empty()) line += fmt::format("; not replayed (recorded values used): {}", fmt::join(c.opaque, ", "));
     out.push_back(line);
+  }
+  return out;
+}
+
+std::vector<std::string> method_lines(const Report& report) {
+  std::vector<std::string> out;
+  for (const auto& [reference, c] : report.coverage) {
+    if (!c.granularity.empty()) out.push_back("Granularity: " + c.granularity);
+    if (c.directions > 0)
+      out.push_back(
+          fmt::format("{} named changes projected on; at 6 sigma {:.1g} of them would be found by chance "
+                      "(Bonferroni)",
+                      c.directions, static_cast<double>(c.directions) * std::erfc(6 / std::sqrt(2.))));
   }
   return out;
 }

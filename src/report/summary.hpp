@@ -41,6 +41,8 @@ std::string divergence_sentence(const Report& report);
 std::string totals_text(const Report& report);
 /// One sentence for each reference.
 std::vector<std::string> coverage_lines(const Report& report);
+/// How far a verdict reaches (the candidate's granularity), and how many named changes were tried against chance.
+std::vector<std::string> method_lines(const Report& report);
 
 /// "blocks.0.attn2", with call and reference where they tell rows apart.
 std::string row_name(const OpResult& op);

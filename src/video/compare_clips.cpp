@@ -136,7 +136,7 @@ class Comparison {
     for (const ClipFacts* facts : {&r, &c})
       result_.warnings.insert(result_.warnings.end(), facts->warnings.begin(), facts->warnings.end());
     if (r.kind == "video" && c.kind == "video" && r.conversion != c.conversion)
-      result_.warnings.push_back(
+      result_.warnings.emplace_back(
           "the two videos become RGB in different ways (see definition): part of the difference is the conversion");
   }
 

@@ -165,7 +165,9 @@ std::vector<int> island(const ProgramIndex& program, int index) {
 void cast_placements(const ProgramIndex& program, int index, Hypotheses& to) {
   const Op& op = program.op(index);
   if (!computes_floats(op)) return;
-  const auto found = half_of(program.program());
+  // In fp64 inside a run of floats (a sinusoid, a RoPE table) the next rounding is to fp32.
+  const bool wide = at::toRealValueType(op.outputs[0]->dtype) == at::kDouble;
+  const auto found = wide ? at::kFloat : half_of(program.program());
   if (!found) return;  // nothing is rounded here
   const at::ScalarType half = *found;
   rounded_leaves(program, index, half, to);
@@ -175,9 +177,8 @@ void cast_placements(const ProgramIndex& program, int index, Hypotheses& to) {
         add(to, "missing rounding", fmt::format("buffer kept wide at {}", op.path), std::move(all));
       return;
     }
-    add(to, "missing rounding", fmt::format("kept wide at {}", op.path), {{index, not_rounded()}});
+    add(to, "missing rounding", fmt::format("{} kept wide at {}", op.kind, op.path), {{index, not_rounded()}});
     to.back().wide_op = index;
-    to.back().joint = false;
     add(to, "truncation", fmt::format("rounded towards zero at {}", op.path), {{index, truncated()}});
     if (elementwise(op))
       if (auto chain = fused_chain(program, index); chain.size() > 1 && chain.begin()->first == index)

@@ -132,6 +132,7 @@ void Catalogue::join(const std::vector<FaultHypothesis>& single) {
     if (group.size() < 2 || group.size() > 8) continue;
     FaultHypothesis all = *group.front();
     all.detail += fmt::format(" and {} more places", group.size() - 1);
+    all.wide_op = -1;  // one op alone no longer
     for (const FaultHypothesis* h : group)
       all.deviation.rewrites.insert(h->deviation.rewrites.begin(), h->deviation.rewrites.end());
     const int first = all.deviation.rewrites.begin()->first;

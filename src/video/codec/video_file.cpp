@@ -8,6 +8,7 @@ extern "C" {
 }
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/error.hpp"
