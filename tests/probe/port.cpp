@@ -150,21 +150,60 @@ void strides(const char* file) {
   }
 }
 
+// 300 values in about 0.4 s, the k-th filled with k; after each flush the number of values that must outlive a kill.
+void counted(const char* file) {
+  Options options;
+  options.flush_seconds = 0.01;
+  Writer w(file, options);
+  for (int k = 0; k < 300; ++k) {
+    const int columns = k % 60 == 59 ? 20'000 : 8;  // 1 MiB now and then: longer under way
+    const Floats x(static_cast<std::size_t>(1 + k % 13) * columns, static_cast<float>(k));
+    w.write("x", x.data(), {1 + k % 13, columns}, k % 7 == 0 ? Role::weight : Role::output);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (k % 25 != 24) continue;
+    w.flush();
+    std::printf("%d\n", k + 1);
+    std::fflush(stdout);
+  }
+}
+
 // A full disk: the model's result is printed beside that without recording, and what close says.
-void full(const char* file) {
-  std::signal(SIGXFSZ, SIG_IGN);
-  const rlimit limit{300'000, 300'000};
-  setrlimit(RLIMIT_FSIZE, &limit);
+void until_full(const char* file, const Options& options) {
   const Model m;
-  Writer off, w(file);
+  Writer off, w(file, options);
   Floats x = numbers(kTokens * kDim, 9, 1), y = x;
-  for (int i = 0; i < 200; ++i) x = m.norm(m.forward(x, w)), y = m.norm(m.forward(y, off));
+  const Floats large(100'000, 3);
+  for (int i = 0; i < 200; ++i) {
+    x = m.norm(m.forward(x, w)), y = m.norm(m.forward(y, off));
+    w.write("large", large.data(), {1000, 100});
+  }
   std::printf("%d\n", x == y);
   try {
     w.close();
   } catch (const parity::probe::Error& error) {
     std::printf("%s\n", error.what());
   }
+}
+
+Options often() {
+  Options options;
+  options.flush_seconds = 0.002;
+  return options;
+}
+
+void limited(const char* file) {
+  std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit limit{3'000'000, 3'000'000};
+  setrlimit(RLIMIT_FSIZE, &limit);
+  until_full(file, often());
+}
+
+void small_disk(const char* file) { until_full(file, often()); }
+
+void small_disk_without_reserve(const char* file) {
+  Options options = often();
+  options.reserve_bytes = 0;
+  until_full(file, options);
 }
 
 void little_room(const char* file) {
@@ -266,7 +305,8 @@ void cost(const char* file) {
 int main(int argc, char** argv) {
   const std::map<std::string, void (*)(const char*)> modes{
       {"model", model},      {"statistics", statistics}, {"dtypes", dtypes},
-      {"strides", strides},  {"forever", forever},       {"full", full},
+      {"strides", strides},  {"forever", forever},       {"counted", counted},
+      {"full", limited},     {"disk", small_disk},       {"disk-to-the-brim", small_disk_without_reserve},
       {"room", little_room}, {"thrown", thrown},         {"forked", forked},
       {"threads", threads},  {"refusals", refusals},     {"cost", cost}};
   if (argc != 3 || modes.count(argv[1]) == 0) return 2;

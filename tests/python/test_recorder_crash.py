@@ -164,3 +164,37 @@ def test_calls_on_other_threads_are_not_mixed_in(tmp_path):
         t.start()
         t.join()
     assert sum(e["e"] == "call" for e in Replay(tmp_path / "a.h5").events) == 1
+
+
+_UNCLOSED = {
+    "Writer": "w = parity_probe.Writer(path)\nw.write('x', 1.0)",
+    "Writer in a function": "def f():\n    parity_probe.Writer(path).write('x', 1.0)\nf()",
+    "record": "r = parity_probe.record(torch.nn.Linear(3, 3), path)\nr.__enter__()\nr.model(torch.ones(1, 3))",
+}
+
+
+@pytest.mark.parametrize("name", _UNCLOSED)
+def test_a_program_that_ends_without_closing(tmp_path, name):
+    """Nothing is lost and nothing crashes, but the file does not say that it is complete."""
+    code = f"import sys, torch, parity_probe\npath = sys.argv[1]\n{_UNCLOSED[name]}\nsys.exit(3)"
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "a.h5")], capture_output=True, text=True, env=_ENV, timeout=100)
+    assert done.returncode == 3 and not done.stderr
+    with h5py.File(tmp_path / "a.h5") as f:
+        assert f.attrs["complete"] == 0 and len(f["values"]) == (4 if name == "record" else 1)
+
+
+def test_after_a_failure_nothing_is_recorded_unnoticed(tmp_path, monkeypatch):
+    """A tensor too large for the disk is left out: the smaller ones behind it must not make a recording that calls itself complete."""
+    real, room = os.statvfs, 1 << 40
+    monkeypatch.setattr(os, "statvfs", lambda path: type("S", (), {"f_bavail": room, "f_frsize": 1})() if str(path).startswith(str(tmp_path)) else real(path))
+    w = parity_probe.Writer(tmp_path / "a.h5")
+    w.write("x", 1.0)
+    room = 0
+    with pytest.raises(parity_probe.Error, match="no space left"):
+        w.write("y", 1.0)
+    room = 1 << 40
+    for call in (lambda: w.write("z", 1.0), w.flush, w.close, lambda: w.note(a=1)):
+        with pytest.raises(parity_probe.Error, match=r"/values/1 .*no space left"):
+            call()
+    with h5py.File(tmp_path / "a.h5") as f:
+        assert f.attrs["complete"] == 0 and set(f["values"]) == {"0"} and f["trace/events"].size > 0

@@ -56,8 +56,8 @@ def same(a, b):
 
 
 def read_events(file):
-    """The events; of an interrupted file those up to the last whole line."""
-    data = file["trace/events"][()].tobytes()
+    """The events; of an interrupted file those up to the last whole line, and none behind a gap (a NUL byte: FORMAT.md)."""
+    data = file["trace/events"][()].tobytes().split(b"\0")[0]
     end = data.rfind(b"\n") + 1
     return [json.loads(line) for line in data[:end].split(b"\n") if line]
 

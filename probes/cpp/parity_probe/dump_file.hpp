@@ -7,6 +7,7 @@
 #pragma once
 #include <sys/statvfs.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <map>
@@ -115,19 +116,29 @@ class DumpFile {
     settle("cannot close the file", [this] { return release() && file_.reset() >= 0; });
   }
 
-  /// After a failure: lets go of the file, which stays as its last good flush left it.
+  /// After a failure: lets go of the file, which stays as its last good flush left it; that can be now, when it was the
+  /// reserve that ended the recording.
   void abandon() {
     if (!file_) return;
     const Quiet quiet;
+    try {
+      if (disk_->error() == 0 && stream_) flush();
+    } catch (const Error&) {
+    }
     disk_->stop();
     release();
     file_.reset();
   }
 
  private:
+  static constexpr const char* kFull =
+      "; free some space or record to another disk: what is in the file stays readable";
+
   [[noreturn]] void fail(const std::string& what) const {
-    throw Error(path_ + ": " + what + ": " +
-                (disk_->error() != 0 ? std::strerror(disk_->error()) : "the HDF5 library refused"));
+    const int number = disk_->error();
+    const bool full = number == ENOSPC || number == EDQUOT || number == EFBIG;
+    throw Error(path_ + ": " + what + ": " + (number != 0 ? std::strerror(number) : "the HDF5 library refused") +
+                (full ? kFull : ""));
   }
 
   // A full disk is best found while there is still room to close the file properly.
@@ -137,7 +148,8 @@ class DumpFile {
     const std::uint64_t room = static_cast<std::uint64_t>(disk.f_bavail) * disk.f_frsize;
     if (room < reserve_ || room - reserve_ < bytes + events_.size())
       throw Error(path_ + ": " + where + ": no space left on device: " + std::to_string(bytes) + " bytes wanted, " +
-                  std::to_string(room) + " free");
+                  std::to_string(room) + " free, " + std::to_string(reserve_) + " of them kept to close the file" +
+                  kFull);
   }
 
   static Handle access(Disk* disk) {

@@ -4,9 +4,12 @@ Between two flushes nothing of the file's structure may reach the disk piecemeal
 early only when its metadata cache is full; the cache is therefore larger than what can gather between flushes. A flush first brings out the values,
 then the events that refer to them; see disk.py for how it does.
 """
+import atexit
+import errno
 import json
 import os
 import time
+import weakref
 
 import h5py
 import numpy as np
@@ -43,10 +46,27 @@ def _fixed_string(text):
     return t, np.array(text.encode(), dtype=f"S{max(1, len(text))}")
 
 
+def _reason(error):
+    """What went wrong, and what to do where that is known."""
+    if getattr(error, "errno", None) in (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", None)):
+        return f"{error.strerror}; free some space or record to another disk: what is in the file stays readable"
+    return str(error)
+
+
 def link_name(name):
     """`name` as one step of an HDF5 path: without "/", and not "." or empty, which mean the group itself."""
     name = name.replace("/", "%2F")
     return name if name.strip(".") else name.replace(".", "%2E") or "%"
+
+
+_files = weakref.WeakSet()  # open ones
+
+
+@atexit.register
+def _let_go():
+    """A program that ends without closing its recordings: HDF5 would call on objects that Python has already taken apart (a crash was seen)."""
+    for file in list(_files):
+        file.abandon()
 
 
 class DumpFile:
@@ -71,7 +91,8 @@ class DumpFile:
                 os.unlink(temporary)
                 raise
         except (OSError, RuntimeError, ValueError) as e:
-            raise Error(f"{self.path}: cannot create the file: {e}") from e
+            raise Error(f"{self.path}: cannot create the file: {_reason(e)}") from e
+        _files.add(self)
 
     def _lay_out(self, level, producer, model, provenance):
         f = self._file
@@ -101,7 +122,7 @@ class DumpFile:
             if misalignment:
                 self._integers(dataset, b"misalignment", [misalignment])
         except (OSError, RuntimeError, ValueError, TypeError) as e:
-            raise Error(f"{self.path}: cannot write dataset /values/{key} ({dtype}, shape {list(bits.shape)}): {e}") from e
+            raise Error(f"{self.path}: cannot write dataset /values/{key} ({dtype}, shape {list(bits.shape)}): {_reason(e)}") from e
         self._since[0] += bits.nbytes
         self._since[1] += 1
 
@@ -124,7 +145,8 @@ class DumpFile:
         if hasattr(os, "statvfs"):
             disk = os.statvfs(self.path)
             if disk.f_bavail * disk.f_frsize < nbytes + self._event_bytes + RESERVE:
-                raise OSError(f"no space left on device: {nbytes} bytes wanted, {disk.f_bavail * disk.f_frsize} free")
+                raise OSError(errno.ENOSPC, f"no space left on device: {nbytes} bytes wanted, {disk.f_bavail * disk.f_frsize} free, "
+                                            f"{RESERVE} of them kept to close the file")
 
     def link(self, group, name, key):
         """Hard link /<group>/<name> to /values/<key>; a name that is taken stays as it is."""
@@ -137,7 +159,7 @@ class DumpFile:
             where = self._file.require_group(group)
             where.id.links.create_hard(name.encode(), self._values, key.encode())
         except (OSError, RuntimeError, ValueError, KeyError) as e:
-            raise Error(f"{self.path}: cannot link /{group}/{name} to /values/{key}: {e}") from e
+            raise Error(f"{self.path}: cannot link /{group}/{name} to /values/{key}: {_reason(e)}") from e
 
     def event(self, **event):
         """Appends one line to the program; flushes when a second or enough bytes have gathered."""
@@ -156,7 +178,7 @@ class DumpFile:
                 lines = np.frombuffer(b"".join(self._events), dtype=np.uint8)
                 self._settle(self._append, lines)
         except (OSError, RuntimeError, ValueError) as e:
-            raise Error(f"{self.path}: cannot write dataset /trace/events: {e}") from e
+            raise Error(f"{self.path}: cannot write dataset /trace/events: {_reason(e)}") from e
         self._events, self._event_bytes, self._since = [], 0, [0, 0]
         self._flushed = time.monotonic()
 
@@ -186,16 +208,21 @@ class DumpFile:
             self._settle(self._file.close)
             self._disk.close()
         except (OSError, RuntimeError, ValueError) as e:
-            raise Error(f"{self.path}: cannot close the file: {e}") from e
+            raise Error(f"{self.path}: cannot close the file: {_reason(e)}") from e
+
+    def __del__(self):
+        if not self.closed and hasattr(self, "_disk"):
+            self.abandon()
 
     def abandon(self):
-        """After a failure: lets go of the file, which stays as its last good flush left it. Never raises."""
+        """Without an end, or after a failure: lets go of the file, which stays as its last good flush left it. Never raises."""
         if not self.closed and self._file is not None and self._disk.error is None:
             try:
                 self.flush()
             except Error:
                 pass
         self.closed, self._events = True, []
+        _files.discard(self)
         self._disk.error = self._disk.error or OSError("abandoned")
         try:
             if self._file is not None:

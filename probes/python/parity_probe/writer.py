@@ -1,4 +1,5 @@
 """Writer: records arrays under names, for ports that are no torch.nn.Module. What it writes is a parity-dump/1 file without a program."""
+import contextlib
 import os
 import threading
 
@@ -15,7 +16,8 @@ class Writer:
     """Writes named tensors to the HDF5 file `path`.
 
     `config` (a mapping), `model` (a name) and `producer` go into the file's provenance. An existing file is replaced when the first tensor is written (or
-    at close). Each tensor is on its way to the disk when `write` returns, so an interrupted file is usable; `complete` is 0 until `close`.
+    at close). What was written a second ago is in the file whatever happens to the process (all of it when the program ends without `close`); `complete` is 0
+    until `close`. The first failure to write ends the recording: it is raised, and raised again by every later call, so that no tensor is missing unnoticed.
     A path is the reference's module path where there is one ("blocks.0.norm1"), so that parity-check pairs it without a map.
     """
 
@@ -24,7 +26,7 @@ class Writer:
         writable folder."""
         self.path = os.fspath(path)
         self._about = {"level": "module", "producer": producer or f"parity_probe.Writer {__version__}", "model": model}
-        self._config, self._more, self._file, self._closed = config, about, None, False
+        self._config, self._more, self._file, self._closed, self._failure = config, about, None, False, None
         self._next, self._calls, self._lock = 0, {}, threading.Lock()
         check_path(self.path)
 
@@ -38,21 +40,34 @@ class Writer:
         path = str(path)
         dtype, raw = bits(array, f"{self.path}: {path}")
         with self._lock:
-            file = self._open()
-            call = self._calls.get((path, role), 0)
-            self._calls[path, role] = call + 1
-            key = str(self._next)
-            self._next += 1
-            file.value(key, dtype, raw)
-            if role == "weight" and call == 0:
-                file.link("weights", path, key)
-            file.event(e="point", path=path, call=call, role=role, v=int(key), d=dtype, s=list(raw.shape), k=key)
+            with self._writing() as file:
+                call = self._calls.get((path, role), 0)
+                self._calls[path, role] = call + 1
+                key = str(self._next)
+                self._next += 1
+                file.value(key, dtype, raw)
+                if role == "weight" and call == 0:
+                    file.link("weights", path, key)
+                file.event(e="point", path=path, call=call, role=role, v=int(key), d=dtype, s=list(raw.shape), k=key)
         return call
 
     def note(self, **text):
         """Leaves a remark (JSON values) in the event stream."""
-        with self._lock:
-            self._open().event(e="note", **text)
+        with self._lock, self._writing() as file:
+            file.event(e="note", **text)
+
+    @contextlib.contextmanager
+    def _writing(self):
+        """The open file; what fails to be written to it ends the recording."""
+        if self._failure is not None:
+            raise Error(str(self._failure))
+        file = self._open()
+        try:
+            yield file
+        except Error as e:
+            self._failure = e
+            file.abandon()
+            raise
 
     def _open(self):
         if self._closed:
@@ -64,22 +79,26 @@ class Writer:
 
     def flush(self):
         """Makes everything written so far readable by others."""
-        with self._lock:
-            self._open().flush()
+        with self._lock, self._writing() as file:
+            file.flush()
 
     def close(self, complete=True):
         """Ends the file; `complete=False` marks it as interrupted. A second call does nothing."""
         with self._lock:
             if not self._closed:
-                file = self._open()
-                self._closed = True
-                file.close(complete)
+                with self._writing() as file:
+                    self._closed = True
+                    file.close(complete)
 
     def __enter__(self):
         return self
 
     def __exit__(self, kind, *_):
-        self.close(complete=kind is None)
+        try:
+            self.close(complete=kind is None)
+        except Error:
+            if kind is None:
+                raise
 
 
 def check_path(path):

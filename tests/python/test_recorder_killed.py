@@ -1,0 +1,23 @@
+"""kill -9 at random moments, spread over the whole of a recording: of the model recorder, of the Python Writer, of the C++ Writer (each 33 times). What is
+left can be read up to the last flush, by h5py and by parity-check, or is refused in one line."""
+import subprocess
+
+import pytest
+
+import killed
+
+
+@pytest.fixture(scope="module")
+def port(tmp_path_factory):
+    program = tmp_path_factory.mktemp("port") / "port"
+    hdf5 = subprocess.run(["pkg-config", "--cflags", "--libs", "hdf5"], capture_output=True, text=True, check=True).stdout.split()
+    subprocess.run(["g++", "-std=c++17", f"-I{killed.ROOT / 'probes/cpp'}", str(killed.ROOT / "tests/probe/port.cpp"), "-o", str(program), *hdf5, "-pthread"], check=True)
+    return program
+
+
+@pytest.mark.parametrize("kind", ["torch", "writer", "C++"])
+def test_kill_at_random_moments(tmp_path, request, kind):
+    record = killed.Started([request.getfixturevalue("port"), "counted"]) if kind == "C++" else killed.Forked(kind)
+    judge = killed.kill_at_random_moments(record, tmp_path, kills=34, seed=7)
+    assert not judge.wrong, "\n".join(judge.wrong)
+    assert judge.found["part"] >= 12 and judge.found["torn"] <= 2, judge.found
