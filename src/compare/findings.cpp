@@ -34,7 +34,7 @@ class Matcher {
     difference_ = squares(candidate_ - recorded_);
     for (const size_t other : {kExact, kReordered})
       noise_ = std::max(noise_, squares(raised(crossing.computed[other]) - recorded_));
-    weight_ = 1 / noise_by_element().sqrt();
+    if (is_half(dtype_)) weight_ = 1 / noise_by_element().sqrt();
   }
 
   std::vector<Finding> run(int final_op) {
@@ -74,22 +74,26 @@ class Matcher {
     add_direction(h, value - raised(crossing_.computed[kOracle]), recorded_);
   }
 
-  Projection fit(const at::Tensor& difference, const at::Tensor& direction) const {
-    Projection p = project(difference * weight_, direction * weight_, 1);
-    if (norm_ > 0) p.size = std::sqrt(squares(direction)) / norm_;
-    return p;
+  // Plain, and for casts in half width also with white noise: the one that stands out more.
+  Projection fit(const at::Tensor& difference, const at::Tensor& direction, bool cast) const {
+    const Projection plain = project(difference, direction, norm_);
+    if (!cast || !weight_.defined()) return plain;
+    Projection white = project(difference * weight_, direction * weight_, 1);
+    white.size = plain.size;
+    return std::abs(white.z) > std::abs(plain.z) ? white : plain;
   }
 
   void add_direction(const FaultHypothesis& h, const at::Tensor& direction, const at::Tensor& base) {
-    Finding f{h.fault, h.detail, h.gate, h.fixed_amplitude, fit(candidate_ - base, direction), 0};
+    const bool cast = h.gate == Gate::dtype_path;
+    Finding f{h.fault, h.detail, h.gate, h.fixed_amplitude, fit(candidate_ - base, direction, cast), 0};
     f.rank = h.rank;
     f.noise = noise_ / difference_;
     if (!(f.fit.size > 0)) return;
     if (!h.fixed_amplitude && std::abs(f.fit.z) > 1) add_rounded(f, direction);
     if (std::abs(f.fit.z) > 1)
       for (const size_t other : {kExact, kReordered})
-        f.null_amplitude =
-            std::max(f.null_amplitude, std::abs(fit(raised(crossing_.computed[other]) - base, direction).amplitude));
+        f.null_amplitude = std::max(f.null_amplitude,
+                                    std::abs(fit(raised(crossing_.computed[other]) - base, direction, cast).amplitude));
     found_.push_back(std::move(f));
   }
 
@@ -104,7 +108,7 @@ class Matcher {
       for (const DeviatingValue& d : crossing_.deviating) {
         const FaultHypothesis& h = hypotheses_[d.deviation];
         if (h.gate != Gate::dtype_path || !h.exact) continue;
-        const Projection p = fit(left, raised(d.value) - exact_);
+        const Projection p = fit(left, raised(d.value) - exact_, true);
         if (p.explained > gain.explained && std::abs(p.amplitude - 1) < kWholePart) best = &d, gain = p;
       }
       if (best == nullptr || gain.explained < .05) break;
@@ -117,7 +121,7 @@ class Matcher {
       if (parts > 0) combined.rank = h.rank + 1;
     }
     if (combined.rank == 0) return;  // one alone is among the findings
-    combined.fit = fit(candidate_ - exact_, together);
+    combined.fit = fit(candidate_ - exact_, together, true);
     combined.noise = noise_ / difference_;
     found_.push_back(std::move(combined));
   }
@@ -127,7 +131,7 @@ class Matcher {
     if (!is_half(dtype_) || !wide_.defined() || given_.scalar_type() != dtype_) return;
     const double amplitude = amplitude_by_rounding(wide_, direction, given_);
     const at::Tensor changed = raised((wide_ + amplitude * direction).to(dtype_));
-    f.fit = fit(candidate_ - exact_, changed - exact_);
+    f.fit = fit(candidate_ - exact_, changed - exact_, false);
     if (!(f.fit.size > 0)) return;
     f.fixed_amplitude = true;  // predicted element by element: all of it or it is something else
     f.detail += fmt::format(", amplitude {:.3g}", amplitude);

@@ -197,8 +197,10 @@ class PortJudge {
 
   bool named() {
     if (best_ == nullptr || e_.forced.difference_norm == 0) return false;
-    // Four of five parts of the difference in one direction: right arithmetics differ from each other at random.
-    const bool whole = best_->explained() > .8 && best_->fit.fisher() > kWhole;
+    // Most of the difference in one direction: right arithmetics differ from each other at random.
+    const bool cast = best_->gate == Gate::dtype_path && is_half(e_.reference_dtype);
+    const bool whole =
+        best_->explained() > (cast ? limits_.whole_cast : limits_.whole).value && best_->fit.fisher() > kWhole;
     if (!whole && std::abs(best_->fit.z) < limits_.z.value) return false;
     return fail(
         best_->gate,

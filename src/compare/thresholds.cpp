@@ -25,7 +25,9 @@ std::vector<std::pair<const char*, decltype(&std::declval<T&>().z)>> entries(T& 
           {"null_z_factor", &t.null_z_factor},
           {"gain_in_u", &t.gain_in_u},
           {"amplitude_tolerance", &t.amplitude_tolerance},
-          {"explained", &t.explained}};
+          {"explained", &t.explained},
+          {"whole", &t.whole},
+          {"whole_cast", &t.whole_cast}};
 }
 
 nlohmann::json parse(const std::filesystem::path& file) {

@@ -33,6 +33,8 @@ struct Thresholds {
   Threshold gain_in_u{1. / 1024, "unit roundoffs; smaller gains are reported only"};
   Threshold amplitude_tolerance{.35, "a fault of fixed size must be there with amplitude 1 within this and 4 sigma"};
   Threshold explained{.3, "of the squared difference: a change that explains less is a coincidence of directions"};
+  Threshold whole{.8, "of the squared difference: explained by one direction, it is that change below 6 sigma, too"};
+  Threshold whole_cast{.5, "the same of a cast placement in half width: honest pairs of the self test reach .05"};
   std::vector<std::string>
       accepted;  // declared roundings: globs of paths whose dtype_path failures pass (--accept-path)
 };

@@ -1,6 +1,7 @@
 #include "trace/world.hpp"
 
 #include "core/error.hpp"
+#include "trace/operator.hpp"
 
 namespace parity {
 
@@ -25,8 +26,8 @@ void World::step(int index) {
       std::any_of(op.reads.begin(), op.reads.end(), [&](int64_t id) { return differing_.contains(id); });
   if (dead_ || (!touched && !deviation_.rewrites.contains(index))) return;
   if (op.fresh.empty() && op.writes.empty()) return;
-  // Stored results stand for an opaque op in every world.
-  if (!program_.ops[index].opaque.empty()) return;
+  // Stored results stand for an opaque op in every world; an empty buffer has none.
+  if (!program_.ops[index].opaque.empty() && !is_uninitialised(program_.ops[index].kind)) return;
   try {
     for (const int64_t id : op.writes) take_over(id);
     compute(program_.ops[index], index);

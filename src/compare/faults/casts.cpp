@@ -8,6 +8,7 @@
 
 #include "compare/faults/catalogue.hpp"
 #include "core/dtype_kind.hpp"
+#include "trace/operator.hpp"
 
 namespace parity {
 namespace {
@@ -19,9 +20,11 @@ std::optional<at::ScalarType> half_of(const Program& program) {
 }
 
 bool computes_floats(const Op& op) {
-  return !op.view && op.opaque.empty() && !op.outputs.empty() && op.outputs[0] &&
+  return !op.view && (op.opaque.empty() || is_uninitialised(op.kind)) && !op.outputs.empty() && op.outputs[0] &&
          (at::isFloatingType(op.outputs[0]->dtype) || at::isComplexType(op.outputs[0]->dtype));
 }
+
+bool writes_in_place(const Op& op) { return op.kind.ends_with('_'); }
 
 at::Tensor rounded(const at::Tensor& value, at::ScalarType half) {
   if (value.is_complex()) {
@@ -67,10 +70,24 @@ Rewrite truncated() {
   };
 }
 
+bool moves(const Op& op) { return op.view || op.kind == "cat" || op.kind == "clone"; }
+
 bool elementwise(const Op& op) {
-  static constexpr std::array<std::string_view, 14> kKinds{"mul",     "add",  "sub",  "div",   "neg", "pow", "tanh",
-                                                           "sigmoid", "silu", "gelu", "rsqrt", "exp", "cat", "clone"};
+  static constexpr std::array<std::string_view, 12> kKinds{"mul",  "add",     "sub",  "div",  "neg",   "pow",
+                                                           "tanh", "sigmoid", "silu", "gelu", "rsqrt", "exp"};
   return std::find(kKinds.begin(), kKinds.end(), op.kind) != kKinds.end();
+}
+
+// Do elementwise ops of the same module call, and they alone, compute with the result of op `i`, moved or not?
+bool computed_on(const ProgramIndex& program, int i) {
+  const Op& op = program.op(i);
+  if (op.outputs.size() != 1 || !op.outputs[0] || program.consumers(op.outputs[0]->id).empty()) return false;
+  const auto& readers = program.consumers(op.outputs[0]->id);
+  return std::all_of(readers.begin(), readers.end(), [&](int reader) {
+    const Op& next = program.op(reader);
+    if (reader <= i || next.module_call != op.module_call) return false;
+    return moves(next) ? computed_on(program, reader) : elementwise(next);
+  });
 }
 
 // The half results of elementwise ops that are read by elementwise ops of the same module call alone: a port that
@@ -83,12 +100,7 @@ std::map<int, Rewrite> fused_chain(const ProgramIndex& program, int index) {
     const int i = todo.back();
     todo.pop_back();
     const Op& op = program.op(i);
-    if (!seen.insert(i).second || !(elementwise(op) || op.view) || op.outputs.size() != 1 || !op.outputs[0]) continue;
-    bool inside = !program.consumers(op.outputs[0]->id).empty();
-    for (const int reader : program.consumers(op.outputs[0]->id))
-      inside = inside && reader > i && program.op(reader).module_call == program.op(index).module_call &&
-               (elementwise(program.op(reader)) || program.op(reader).view);
-    if (!inside) continue;
+    if (!seen.insert(i).second || !(elementwise(op) || moves(op)) || !computed_on(program, i)) continue;
     if (!op.view) wide[i] = not_rounded();
     for (const int reader : program.consumers(op.outputs[0]->id)) {
       todo.push_back(reader);
@@ -177,6 +189,7 @@ void cast_placements(const ProgramIndex& program, int index, Hypotheses& to) {
         add(to, "missing rounding", fmt::format("buffer kept wide at {}", op.path), std::move(all));
       return;
     }
+    if (writes_in_place(op)) return;  // rounded because its buffer is: see there
     add(to, "missing rounding", fmt::format("{} kept wide at {}", op.kind, op.path), {{index, not_rounded()}});
     to.back().wide_op = index;
     add(to, "truncation", fmt::format("rounded towards zero at {}", op.path), {{index, truncated()}});
@@ -187,7 +200,8 @@ void cast_placements(const ProgramIndex& program, int index, Hypotheses& to) {
     // The whole module call in fp32, rounded at its end only.
     std::map<int, Rewrite> all;
     for (int i = index; i < program.size() && program.op(i).module_call == op.module_call && all.size() < 24; ++i)
-      if (computes_floats(program.op(i)) && is_half(program.op(i).outputs[0]->dtype)) all[i] = not_rounded();
+      if (computes_floats(program.op(i)) && !writes_in_place(program.op(i)) && is_half(program.op(i).outputs[0]->dtype))
+        all[i] = not_rounded();
     if (all.size() > 1) {
       all.erase(std::prev(all.end()));
       if (all.size() > 1)
