@@ -157,6 +157,17 @@ TEST_CASE("video: MS-SSIM needs five scales, is 1 for equal frames and falls wit
                much = *gaussian_ssim(r, noise(176, 176, 1, 9), true).ms_ssim;
   CHECK(little < 1);
   CHECK(much < little);
+  // Bytes are halved and summed in integers, floats in fp32: the same numbers, also at the ends of the range.
+  for (const auto [width, height, channels] : {std::array{177, 190, 3}, std::array{301, 176, 1}})
+    for (const int level : {-1, 0, 255}) {
+      Frame a = noise(width, height, channels, 3), b = near(a, 4), unit_a, unit_b;
+      for (size_t i = 0; level >= 0 && i < a.count(); ++i)
+        if (i % 1000 != 0) a.as<uint8_t>()[i] = b.as<uint8_t>()[i] = static_cast<uint8_t>(level);
+      to_unit(a, unit_a), to_unit(b, unit_b);
+      const SsimScales bytes = gaussian_ssim(a, b, true), floats = gaussian_ssim(unit_a, unit_b, true);
+      CHECK(*bytes.ssim == Approx(*floats.ssim).epsilon(1e-6));
+      CHECK(*bytes.ms_ssim == Approx(*floats.ms_ssim).epsilon(1e-5));
+    }
 }
 
 TEST_CASE("video: percentiles of a clip are those of all its differences") {

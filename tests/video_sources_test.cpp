@@ -251,7 +251,7 @@ TEST_CASE("cli: video writes its report and exits as promised") {
   CHECK(f.status == 0);  // measured, no gate
   CHECK(f.err == "");
   CHECK(f.out.find("one frame late") != std::string::npos);
-  for (const char* file : {"video.md", "video.json", "over-time.svg", "histogram.svg", "worst-frames.png",
+  for (const char* file : {"video.md", "video.html", "video.json", "over-time.svg", "histogram.svg", "worst-frames.png",
                            "heat-map.png", "side-by-side.mp4"})
     CHECK_MESSAGE(fs::exists(fs::path(out) / file), file);
   CHECK(frames_of(out + "/side-by-side.mp4").size() == 12);

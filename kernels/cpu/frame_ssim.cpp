@@ -1,5 +1,5 @@
-// The kernel of frame_ssim.hpp. Highway compiles this file once per instruction set (foreach_target.h includes it
-// again).
+// The kernels of frame_ssim.hpp for 16-bit and float images. Highway compiles this file once per instruction set
+// (foreach_target.h includes it again).
 //
 // SSIM needs the variances only as their sum, so four windowed means do: of a, b, a^2 + b^2 and ab. Images stay
 // interleaved: neighbours of one channel are `channels` apart. A strip of columns keeps its last rows in the
@@ -27,9 +27,6 @@ constexpr int kStrip = 768;  // results of a row in one strip; a multiple of 3 *
 constexpr int kRow =
     (kStrip + 10 * 3 + 6 * HWY_MAX_BYTES / 4 + 63) / 64 * 64;  // its inputs, and what the last vectors read beyond
 
-HWY_INLINE V load(const uint8_t* p) {
-  return hn::ConvertTo(D(), hn::PromoteTo(hn::RebindToSigned<D>(), hn::LoadU(hn::Rebind<uint8_t, D>(), p)));
-}
 HWY_INLINE V load(const uint16_t* p) {
   return hn::ConvertTo(D(), hn::PromoteTo(hn::RebindToSigned<D>(), hn::LoadU(hn::Rebind<uint16_t, D>(), p)));
 }
@@ -111,11 +108,12 @@ HWY_INLINE Terms one_vector(const Row& means, const Weights<kTaps>& weights, int
   const V ab = hn::Mul(mean[0], mean[1]), squares = hn::MulAdd(mean[0], mean[0], hn::Mul(mean[1], mean[1]));
   const V variances = hn::Mul(k.covariance, hn::Sub(mean[2], squares)),
           covariance = hn::Mul(k.covariance, hn::Sub(mean[3], ab));
-  const V contrast = hn::Div(hn::Add(hn::Add(covariance, covariance), k.c2), hn::Add(variances, k.c2));
   const V a = hn::Add(mean[0], k.half), b = hn::Add(mean[1], k.half);
-  const V product = hn::Mul(a, b);
-  const V luminance = hn::Div(hn::Add(hn::Add(product, product), k.c1), hn::Add(hn::MulAdd(a, a, hn::Mul(b, b)), k.c1));
-  return {hn::Mul(luminance, contrast), contrast};
+  const V product = hn::Mul(a, b), lightness = hn::Add(hn::MulAdd(a, a, hn::Mul(b, b)), k.c1);
+  // One division for both terms.
+  const V inverse = hn::Div(hn::Set(D(), 1), hn::Mul(hn::Add(variances, k.c2), lightness));
+  const V above = hn::Mul(hn::Add(hn::Add(covariance, covariance), k.c2), inverse);
+  return {hn::Mul(above, hn::Add(hn::Add(product, product), k.c1)), hn::Mul(above, lightness)};
 }
 
 void add_lanes(V ssim, V contrast, int first, int lanes, int channels, SsimSums& sums) {
@@ -191,7 +189,6 @@ SsimSums ssim(const ImagePair<T>& p, const SsimWindow& window) {
   return window.taps == 7 ? whole<7>(p, window) : whole<11>(p, window);
 }
 
-SsimSums ssim8(const ImagePair<uint8_t>& p, const SsimWindow& window) { return ssim(p, window); }
 SsimSums ssim16(const ImagePair<uint16_t>& p, const SsimWindow& window) { return ssim(p, window); }
 SsimSums ssim32(const ImagePair<float>& p, const SsimWindow& window) { return ssim(p, window); }
 
@@ -201,11 +198,9 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace parity::kernels {
 
-HWY_EXPORT(ssim8);
 HWY_EXPORT(ssim16);
 HWY_EXPORT(ssim32);
 
-SsimSums ssim_sums(const ImagePair<uint8_t>& p, const SsimWindow& w) { return HWY_DYNAMIC_DISPATCH(ssim8)(p, w); }
 SsimSums ssim_sums(const ImagePair<uint16_t>& p, const SsimWindow& w) { return HWY_DYNAMIC_DISPATCH(ssim16)(p, w); }
 SsimSums ssim_sums(const ImagePair<float>& p, const SsimWindow& w) { return HWY_DYNAMIC_DISPATCH(ssim32)(p, w); }
 

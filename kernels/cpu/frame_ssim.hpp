@@ -20,6 +20,7 @@ struct ImagePair {
   int width, height;
   int channels;  // 1 or 3
   float zero, span;
+  int reach = 128;  // of int16_t: no sample is larger in magnitude; a power of two
 };
 
 /// Sums over all windows, a channel each; `windows` of them in each channel.
@@ -29,10 +30,12 @@ struct SsimSums {
   int64_t windows = 0;               // 0: the image is smaller than the window
 };
 
-/// Means are accumulated in fp32 on values centred at 0.5, sums in fp64: measured against scikit-image's fp64 the mean
-/// differs by less than 1e-7. One thread; the same digits at every call.
+/// Means are accumulated in fp32 (8 bits and halvings: in integers along a row) on centred values, sums in fp64:
+/// measured against scikit-image's fp64 the mean differs by less than 2e-6. One thread; the same digits at every call.
 SsimSums ssim_sums(const ImagePair<uint8_t>& images, const SsimWindow& window);
 SsimSums ssim_sums(const ImagePair<uint16_t>& images, const SsimWindow& window);
 SsimSums ssim_sums(const ImagePair<float>& images, const SsimWindow& window);
+/// Halvings of 8-bit images (frame_halve.hpp).
+SsimSums ssim_sums(const ImagePair<int16_t>& images, const SsimWindow& window);
 
 }  // namespace parity::kernels

@@ -30,11 +30,12 @@ void compare_in_memory(const std::vector<Frame>& r, const std::vector<Frame>& c,
   const size_t workers =
       static_cast<size_t>(options.threads > 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency()));
   std::deque<std::future<FrameMeasured>> running;
+  std::vector<SsimScratch> scratch(workers);
   const MeasureOptions measure{.ms_ssim = options.ms_ssim};
   for (size_t i = 0; i < static_cast<size_t>(options.frames); ++i) {
     const size_t now = i % r.size(), before = (i + r.size() - 1) % r.size();
-    running.push_back(std::async(std::launch::async, [&, now, before] {
-      return measure_frame(r[now], c[now], &r[before], &c[before], measure);
+    running.push_back(std::async(std::launch::async, [&, i, now, before] {
+      return measure_frame(r[now], c[now], &r[before], &c[before], measure, &scratch[i % workers]);
     }));
     if (running.size() < workers) continue;
     running.front().get();

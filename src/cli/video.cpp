@@ -121,7 +121,8 @@ ClipOptions clip_options(const VideoOptions& options) {
 /// The pictures of one pair, made while it is compared.
 class Pictures {
  public:
-  Pictures(const VideoOptions& options, std::string prefix) : options_(options), prefix_(std::move(prefix)) {}
+  Pictures(const VideoOptions& options, std::string prefix)
+      : options_(options), prefix_(std::move(prefix)), worst_(options.amplify) {}
 
   void begin(const ClipResult& result) {
     if (options_.no_video) return;
@@ -144,7 +145,7 @@ class Pictures {
     if (!worst_.empty()) {
       made.contact_sheet = prefix_ + "worst-frames.png";
       made.heat_map = prefix_ + "heat-map.png";
-      worst_.write_contact_sheet(fs::path(options_.out) / made.contact_sheet, options_.amplify);
+      worst_.write_contact_sheet(fs::path(options_.out) / made.contact_sheet);
       worst_.write_heat_map(fs::path(options_.out) / made.heat_map);
     }
     return made;
@@ -160,7 +161,8 @@ class Pictures {
 
 void compare_pair(const Pair& pair, size_t number, size_t pairs, const VideoOptions& options, VideoReport& report) {
   ClipOptions clip = clip_options(options);
-  Pictures pictures(options, pairs > 1 ? fmt::format("{}-", number + 1) : "");
+  const std::string prefix = pairs > 1 ? fmt::format("{}-", number + 1) : "";
+  Pictures pictures(options, prefix);
   std::optional<Progress> progress;
   clip.begin = [&](const ClipResult& result) {
     const int64_t frames = std::min(result.reference.frames.value_or(1000), result.candidate.frames.value_or(1000));
@@ -171,7 +173,10 @@ void compare_pair(const Pair& pair, size_t number, size_t pairs, const VideoOpti
   clip.progress = [&](int64_t done) { progress->step(fmt::format("{} frame {}", pair.name, done)); };
   ClipResult result = compare_clips(pair.reference.string(), pair.candidate.string(), clip);
   result.name = pair.name;
-  if (!options.metrics_only) report.pictures.push_back(pictures.finish());
+  if (!options.metrics_only) {
+    report.pictures.push_back(pictures.finish());
+    report.plots.push_back(draw_clip_plots(result, options.out, prefix));
+  }
   report.clips.push_back(std::move(result));
 }
 
@@ -206,12 +211,14 @@ int video(const VideoOptions& options, const std::string& command_line) {
   if (!options.metrics_only) {
     write_file(fs::path(options.out) / "video.json", text);
     write_video_markdown(report, options.out);
+    write_video_html(report, options.out);
   }
   if (!options.common.json.empty()) write_file(options.common.json, text);
   if (!options.into.empty()) merge_into(report, options.into, existing);
   if (!options.common.quiet) {
     fmt::print("{}", video_console(report, want_colour()));
-    if (!options.metrics_only) fmt::print("\nReport: {}\n", (fs::path(options.out) / "video.md").string());
+    if (!options.metrics_only)
+      fmt::print("\nReport: {} and video.html\n", (fs::path(options.out) / "video.md").string());
   }
   return exit_status(report);
 }
@@ -261,7 +268,7 @@ void add_measure_options(CLI::App& command, VideoOptions& o) {
 }
 
 void add_output_options(CLI::App& command, VideoOptions& o) {
-  command.add_option("--out", o.out, "Folder of video.md, video.json, plots, pictures, side-by-side.mp4")
+  command.add_option("--out", o.out, "Folder of video.md, video.html, video.json, plots, pictures, side-by-side.mp4")
       ->capture_default_str()
       ->type_name("DIR");
   command.add_flag("--metrics-only", o.metrics_only, "Write nothing into --out");

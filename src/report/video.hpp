@@ -15,12 +15,18 @@ struct ClipPictures {
   double amplification = 1;
 };
 
+/// The plots of one clip; "" and a problem where gnuplot is missing or fails.
+struct ClipPlots {
+  std::string over_time, histogram, problem;
+};
+
 struct VideoReport {
   std::string command, date, reference, candidate;  // the two paths as given
   double seconds = 0;
   nlohmann::json machine;
   std::vector<ClipResult> clips;       // at least one
   std::vector<ClipPictures> pictures;  // one for each clip, or none at all
+  std::vector<ClipPlots> plots;        // the same
 };
 
 CheckVerdict overall(const VideoReport& report);
@@ -37,18 +43,22 @@ nlohmann::json to_json(const VideoReport& report);    // parity-report/1
 /// back.
 void merge_into(const VideoReport& report, const std::filesystem::path& file, nlohmann::json existing);
 
-/// video.md with its plots beside it in `folder`.
+/// video.md in `folder`, beside its pictures.
 void write_video_markdown(const VideoReport& report, const std::filesystem::path& folder);
+/// video.html in `folder`: one file, plots and pictures inside.
+void write_video_html(const VideoReport& report, const std::filesystem::path& folder);
 std::string video_console(const VideoReport& report, bool colour);
 
-/// The plots of one clip: error over time, histogram of differences. Returns the file names; "" and a problem where
-/// gnuplot is missing or fails.
-struct ClipPlots {
-  std::string over_time, histogram, problem;
-};
+/// Error over time, histogram of differences.
 ClipPlots draw_clip_plots(const ClipResult& result, const std::filesystem::path& folder, const std::string& prefix);
 
-/// How numbers are shown in both the console and the Markdown report.
+/// How numbers are shown, "–" when they do not exist: "23.07 dB", "4.86 %" of a share.
+std::string fixed(std::optional<double> value, int digits, const char* unit = "");
+std::string percent(std::optional<double> value);
+std::string psnr_text(const ClipSummary& summary);  // "identical" when all frames are
+/// One line of the table of all frames.
+const std::vector<std::string>& frame_columns();
+std::vector<std::string> frame_cells(const FrameMetrics& frame);
 struct ShownRow {
   std::string what, mean, worst;
 };
@@ -58,5 +68,7 @@ std::string definition_text(const VideoDefinition& definition);
 /// Was a gate applied?
 bool gated(const ClipResult& result);
 std::string verdict_sentence(const ClipResult& result);
+/// A mark for it; a clip that no gate judged is neither right nor wrong.
+std::string clip_sign(const ClipResult& result);
 
 }  // namespace parity

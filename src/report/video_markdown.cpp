@@ -15,18 +15,6 @@ std::string row(const std::vector<std::string>& cells) { return fmt::format("| {
 
 std::string sign(CheckVerdict v) { return v == CheckVerdict::pass ? "✅" : v == CheckVerdict::fail ? "❌" : "⚠️"; }
 
-std::string fixed(std::optional<double> value, int digits, const char* unit = "") {
-  return value ? fmt::format("{:.{}f}{}", *value, digits, unit) : "–";
-}
-
-/// A clip that no gate judged is neither right nor wrong.
-std::string clip_sign(const ClipResult& r) {
-  if (overall(r) != CheckVerdict::pass || gated(r)) return sign(overall(r));
-  return r.findings.empty() ? "ℹ️" : "⚠️";
-}
-
-std::string percent(std::optional<double> value) { return value ? fmt::format("{:.2f} %", *value * 100) : "–"; }
-
 std::string clip_row(const char* what, const ClipFacts& f, int64_t frames) {
   return row({what, markdown_code(f.path), markdown(f.format), std::to_string(frames),
               fmt::format("{}×{}", f.width, f.height), f.rate ? fmt::format("{:.5g}", *f.rate) : "–"});
@@ -77,19 +65,13 @@ std::string pictures(const ClipResult& r, const ClipPlots& plots, const ClipPict
 
 std::string frame_table(const ClipResult& r) {
   if (r.frames.empty()) return "";
-  std::string table = row({"frame", "MSE", "PSNR, dB", "SSIM", "MS-SSIM", "max", "mean", "p95", "p99", "equal"});
-  table += row({"--:", "--:", "--:", "--:", "--:", "--:", "--:", "--:", "--:", "--:"});
-  for (const FrameMetrics& m : r.frames)
-    table += row({std::to_string(m.index), number(m.mse), m.identical ? "identical" : fixed(m.psnr, 2),
-                  fixed(m.ssim, 5), fixed(m.ms_ssim, 5), percent(m.max_abs), percent(m.mean_abs), percent(m.p95_abs),
-                  percent(m.p99_abs), share(m.equal_share)});
+  std::string table = row(frame_columns()) + row(std::vector<std::string>(frame_columns().size(), "--:"));
+  for (const FrameMetrics& m : r.frames) table += row(frame_cells(m));
   if (r.frames.size() <= kOpenRows) return "### Every frame\n\n" + table + "\n";
   return fmt::format("<details>\n<summary>All {} frames</summary>\n\n{}\n</details>\n\n", r.frames.size(), table);
 }
 
-std::string one_clip(const ClipResult& r, const ClipPictures* made, const std::filesystem::path& folder,
-                     const std::string& prefix) {
-  const ClipPlots plots = draw_clip_plots(r, folder, prefix);
+std::string one_clip(const ClipResult& r, const ClipPictures* made, const ClipPlots& plots) {
   return fmt::format("{} **{}**\n\n", clip_sign(r), markdown(verdict_sentence(r))) + explained(r) + clips(r) +
          summary(r) + pictures(r, plots, made) + frame_table(r);
 }
@@ -99,9 +81,8 @@ std::string pairs(const VideoReport& report) {
                     row({"---", "--:", "--:", "--:", "--:", "--:", "---"});
   for (const ClipResult& c : report.clips) {
     const ClipSummary& s = c.summary;
-    out += row({markdown(c.name), std::to_string(s.frames),
-                s.frames > 0 && s.identical_frames == s.frames ? "identical" : fixed(s.psnr_mean, 2, " dB"),
-                fixed(s.psnr_min, 2, " dB"), fixed(s.ssim_mean, 5), fixed(s.ssim_min, 5),
+    out += row({markdown(c.name), std::to_string(s.frames), psnr_text(s), fixed(s.psnr_min, 2, " dB"),
+                fixed(s.ssim_mean, 5), fixed(s.ssim_min, 5),
                 fmt::format("{} {}", clip_sign(c), markdown(verdict_sentence(c)))});
   }
   return out + "\n";
@@ -120,14 +101,14 @@ std::string provenance(const VideoReport& report) {
 
 void write_video_markdown(const VideoReport& report, const std::filesystem::path& folder) {
   const auto made = [&](size_t i) { return i < report.pictures.size() ? &report.pictures[i] : nullptr; };
+  const auto plots = [&](size_t i) { return i < report.plots.size() ? report.plots[i] : ClipPlots{}; };
   std::string text = "# Video report\n\n";
   if (report.clips.size() == 1) {
-    text += one_clip(report.clips.front(), made(0), folder, "");
+    text += one_clip(report.clips.front(), made(0), plots(0));
   } else {
     text += pairs(report);
     for (size_t i = 0; i < report.clips.size(); ++i)
-      text += fmt::format("## {}\n\n", markdown(report.clips[i].name)) +
-              one_clip(report.clips[i], made(i), folder, fmt::format("{}-", i + 1));
+      text += fmt::format("## {}\n\n", markdown(report.clips[i].name)) + one_clip(report.clips[i], made(i), plots(i));
   }
   write_file(folder / "video.md", text + provenance(report));
 }

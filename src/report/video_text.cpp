@@ -9,22 +9,35 @@
 namespace parity {
 namespace {
 
-std::string fixed(std::optional<double> value, int digits, const char* unit = "") {
+std::string at_frame(const std::string& text, int64_t frame) {
+  return frame < 0 ? text : fmt::format("{} (frame {})", text, frame);
+}
+
+}  // namespace
+
+std::string fixed(std::optional<double> value, int digits, const char* unit) {
   return value ? fmt::format("{:.{}f}{}", *value, digits, unit) : "–";
 }
 
 std::string percent(std::optional<double> value) { return value ? fmt::format("{:.2f} %", *value * 100) : "–"; }
-
-std::string at_frame(const std::string& text, int64_t frame) {
-  return frame < 0 ? text : fmt::format("{} (frame {})", text, frame);
-}
 
 std::string psnr_text(const ClipSummary& s) {
   if (s.frames > 0 && s.identical_frames == s.frames) return "identical";
   return fixed(s.psnr_mean, 2, " dB");
 }
 
-}  // namespace
+const std::vector<std::string>& frame_columns() {
+  static const std::vector<std::string> columns{"frame", "MSE",  "PSNR, dB", "SSIM", "MS-SSIM",
+                                                "max",   "mean", "p95",      "p99",  "equal"};
+  return columns;
+}
+
+std::vector<std::string> frame_cells(const FrameMetrics& m) {
+  return {std::to_string(m.index), number(m.mse),       m.identical ? "identical" : fixed(m.psnr, 2),
+          fixed(m.ssim, 5),        fixed(m.ms_ssim, 5), percent(m.max_abs),
+          percent(m.mean_abs),     percent(m.p95_abs),  percent(m.p99_abs),
+          share(m.equal_share)};
+}
 
 std::vector<ShownRow> shown_summary(const ClipSummary& s) {
   std::vector<ShownRow> rows{{"MSE", number(s.mse_mean), number(s.mse_max)},
@@ -71,6 +84,13 @@ std::string verdict_sentence(const ClipResult& result) {
   const std::string& rating = result.summary.rating;
   return fmt::format("{}: {} frames compared{}", gated(result) ? "PASS" : "MEASURED, no gate set",
                      result.summary.frames, rating.empty() ? "" : ", rated " + rating);
+}
+
+std::string clip_sign(const ClipResult& r) {
+  const CheckVerdict v = overall(r);
+  if (v == CheckVerdict::fail) return "❌";
+  if (v == CheckVerdict::inconclusive) return "⚠️";
+  return gated(r) ? "✅" : r.findings.empty() ? "ℹ️" : "⚠️";
 }
 
 CheckVerdict overall(const VideoReport& report) {

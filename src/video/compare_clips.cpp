@@ -27,6 +27,9 @@ struct Pending {
   std::future<Measured> result;
 };
 
+/// Frames of this many bytes together are measured at a time: memory does not grow with the machine.
+constexpr size_t kInFlight = size_t{128} << 20;
+
 /// Means, extremes and their places, a frame at a time.
 class Summing {
  public:
@@ -147,8 +150,6 @@ class Comparison {
 
   void pass() {
     ReadAhead references(*reference_), candidates(*candidate_);
-    const size_t workers = static_cast<size_t>(
-        options_.threads > 0 ? options_.threads : std::max(1U, std::thread::hardware_concurrency()));
     FramePtr r1, c1;
     while (true) {
       FramePtr r = references.next(), c = candidates.next();
@@ -160,11 +161,18 @@ class Comparison {
       }
       if (!comparable()) continue;
       note_times(*r, *c);
+      if (scratch_.empty()) scratch_.resize(workers(*r));
       start(r, c, r1, c1);
       r1 = r, c1 = c;
-      if (pending_.size() >= workers) finish_one();
+      if (pending_.size() >= scratch_.size()) finish_one();
     }
     while (!pending_.empty()) finish_one();
+  }
+
+  size_t workers(const Frame& frame) const {
+    if (options_.threads > 0) return static_cast<size_t>(options_.threads);
+    return std::clamp<size_t>(kInFlight / (4 * frame.bytes.size() + 1), 2,
+                              std::max(2U, std::thread::hardware_concurrency()));
   }
 
   static void count_rest(ReadAhead& reader, int64_t& count, bool any) {
@@ -178,9 +186,10 @@ class Comparison {
   void start(const FramePtr& r, const FramePtr& c, const FramePtr& r1, const FramePtr& c1) {
     const MeasureOptions measure = options_.measure;
     const bool diagnose = options_.diagnose;
+    SsimScratch* const scratch = &scratch_[started_++ % scratch_.size()];  // its last user has finished
     const auto work = [=] {
       Measured out;
-      out.frame = measure_frame(*r, *c, r1.get(), c1.get(), measure);
+      out.frame = measure_frame(*r, *c, r1.get(), c1.get(), measure, scratch);
       if (diagnose) out.reference = thumbnail(*r), out.candidate = thumbnail(*c);
       return out;
     };
@@ -221,7 +230,9 @@ class Comparison {
   const ClipOptions& options_;
   std::unique_ptr<FrameSource> reference_, candidate_;
   ClipResult result_;
-  std::deque<Pending> pending_;
+  std::vector<SsimScratch> scratch_;  // one a worker
+  size_t started_ = 0;
+  std::deque<Pending> pending_;  // after scratch_: its futures wait for the work that uses it
   DifferencePool pool_;
   Summing summing_;
   Diagnosis diagnosis_;

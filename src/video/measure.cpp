@@ -168,12 +168,12 @@ void to_unit(const Frame& frame, Frame& out) {
 bool same_units(const Frame& a, const Frame& b) { return a.sample == b.sample && a.zero == b.zero && a.span == b.span; }
 
 FrameMeasured measure_frame(const Frame& reference, const Frame& candidate, const Frame* reference_before,
-                            const Frame* candidate_before, const MeasureOptions& options) {
+                            const Frame* candidate_before, const MeasureOptions& options, SsimScratch* scratch) {
   if (!same_units(reference, candidate)) {
     Frame r, c, r1, c1;
     to_unit(reference, r), to_unit(candidate, c);
     if (reference_before) to_unit(*reference_before, r1), to_unit(*candidate_before, c1);
-    return measure_frame(r, c, reference_before ? &r1 : nullptr, reference_before ? &c1 : nullptr, options);
+    return measure_frame(r, c, reference_before ? &r1 : nullptr, reference_before ? &c1 : nullptr, options, scratch);
   }
   FrameMeasured out = differences(reference, candidate, reference_before, candidate_before);
   FrameMetrics& m = out.metrics;
@@ -188,11 +188,11 @@ FrameMeasured measure_frame(const Frame& reference, const Frame& candidate, cons
     if (side >= smallest_side(options.ssim)) m.ssim = 1;
     if (options.ms_ssim && side >= kMsSsimSide) m.ms_ssim = 1;
   } else if (options.ssim == SsimKind::gaussian) {
-    const SsimScales s = gaussian_ssim(reference, candidate, options.ms_ssim);
+    const SsimScales s = gaussian_ssim(reference, candidate, options.ms_ssim, scratch);
     m.ssim = s.ssim, m.ms_ssim = s.ms_ssim;
   } else {
     m.ssim = ssim_of(reference, candidate, options.ssim);
-    if (options.ms_ssim) m.ms_ssim = gaussian_ssim(reference, candidate, true).ms_ssim;
+    if (options.ms_ssim) m.ms_ssim = gaussian_ssim(reference, candidate, true, scratch).ms_ssim;
   }
   return out;
 }

@@ -50,9 +50,15 @@ struct FrameMeasured {
   Differences differences;
 };
 
-/// Frames of one size. The frames before, of the same clips, may be null. Pure: any thread.
+/// Memory that measuring frame after frame uses again: half of a frame's size. Of one thread at a time.
+struct SsimScratch {
+  std::array<std::array<std::vector<int16_t>, 2>, 2> halved;
+};
+
+/// Frames of one size. The frames before, of the same clips, may be null, and so may the scratch. Pure: any thread.
 FrameMeasured measure_frame(const Frame& reference, const Frame& candidate, const Frame* reference_before,
-                            const Frame* candidate_before, const MeasureOptions& options);
+                            const Frame* candidate_before, const MeasureOptions& options,
+                            SsimScratch* scratch = nullptr);
 
 /// Pixels that a frame needs in both directions.
 constexpr int smallest_side(SsimKind kind) {
@@ -66,7 +72,7 @@ struct SsimScales {
   std::optional<double> ssim, ms_ssim;
 };
 /// Gaussian SSIM and, from the same first sweep, MS-SSIM.
-SsimScales gaussian_ssim(const Frame& reference, const Frame& candidate, bool ms_ssim);
+SsimScales gaussian_ssim(const Frame& reference, const Frame& candidate, bool ms_ssim, SsimScratch* scratch = nullptr);
 
 /// The frame as fp32 samples (v - zero) / span.
 void to_unit(const Frame& frame, Frame& out);

@@ -14,7 +14,7 @@ namespace parity {
 
 class ReadAhead {
  public:
-  explicit ReadAhead(FrameSource& source, size_t ahead = 3);
+  explicit ReadAhead(FrameSource& source, size_t ahead = 2);
   ~ReadAhead();
   ReadAhead(const ReadAhead&) = delete;
   ReadAhead& operator=(const ReadAhead&) = delete;

@@ -1,5 +1,6 @@
 // What people look at: side-by-side video, contact sheet of the worst frames, heat map of a difference.
 #pragma once
+#include <array>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -10,8 +11,9 @@
 
 namespace parity {
 
-/// The frame as 8-bit RGB: [0, 1] clipped; grey thrice; of latents the first three channels.
-Frame displayed(const Frame& frame);
+/// The frame as 8-bit RGB, itself or made in `storage`: [0, 1] clipped; grey thrice; of latents the first three
+/// channels.
+const Frame& displayed(const Frame& frame, Frame& storage);
 /// |candidate - reference| times `gain`, clipped. 8-bit RGB of one size.
 Frame amplified(const Frame& reference, const Frame& candidate, double gain);
 
@@ -29,24 +31,26 @@ class SideBySide {
   std::unique_ptr<VideoWriter> writer_;
 };
 
-/// Keeps the frames with the largest MSE, a handful.
+/// Keeps the frames with the largest MSE, a handful: as small pictures, and the worst one whole.
 class WorstFrames {
  public:
-  explicit WorstFrames(size_t keep = 4) : keep_(keep) {}
+  explicit WorstFrames(double gain, size_t keep = 4) : gain_(gain), keep_(keep) {}
   void add(const ComparedPair& pair);
   bool empty() const { return kept_.empty(); }
-  /// One row a frame: reference, candidate, difference.
-  void write_contact_sheet(const std::filesystem::path& file, double gain) const;
+  /// One row a frame: reference, candidate, difference times the gain.
+  void write_contact_sheet(const std::filesystem::path& file) const;
   /// Largest channel difference of the worst frame in false colours, with a scale bar.
   void write_heat_map(const std::filesystem::path& file) const;
 
  private:
   struct Kept {
-    Frame reference, candidate;
+    std::array<Frame, 3> panels;
     FrameMetrics metrics;
   };
+  double gain_;
   size_t keep_;
-  std::vector<Kept> kept_;  // worst first
+  std::vector<Kept> kept_;       // worst first
+  Frame reference_, candidate_;  // of the worst
 };
 
 }  // namespace parity

@@ -1,7 +1,9 @@
 // The three definitions of SSIM, and MS-SSIM.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
+#include "kernels/cpu/frame_halve.hpp"
 #include "kernels/cpu/frame_ssim.hpp"
 #include "video/measure.hpp"
 
@@ -34,15 +36,19 @@ struct Means {
 };
 
 template <class T>
-Means interleaved(const Frame& r, const Frame& c, const SsimWindow& window) {
-  const SsimSums sums =
-      kernels::ssim_sums(ImagePair<T>{r.as<T>(), c.as<T>(), r.width, r.height, r.channels, r.zero, r.span}, window);
+Means means_of(const ImagePair<T>& images, const SsimWindow& window) {
+  const SsimSums sums = kernels::ssim_sums(images, window);
   Means means;
-  for (size_t k = 0; k < static_cast<size_t>(r.channels) && sums.windows > 0; ++k) {
+  for (size_t k = 0; k < static_cast<size_t>(images.channels) && sums.windows > 0; ++k) {
     means.ssim.push_back(sums.ssim[k] / static_cast<double>(sums.windows));
     means.contrast.push_back(sums.contrast[k] / static_cast<double>(sums.windows));
   }
   return means;
+}
+
+template <class T>
+Means interleaved(const Frame& r, const Frame& c, const SsimWindow& window) {
+  return means_of(ImagePair<T>{r.as<T>(), c.as<T>(), r.width, r.height, r.channels, r.zero, r.span}, window);
 }
 
 Frame channel(const Frame& frame, int k) {
@@ -96,27 +102,60 @@ Frame halved(const Frame& in) {
 }
 
 Frame halved(const Frame& in) {
-  if (in.sample == Sample::u8) return halved<uint8_t>(in);
   if (in.sample == Sample::u16) return halved<uint16_t>(in);
   return halved<float>(in);
 }
 
+using OfScale = std::function<void(int scale, const Means&)>;
+
+void further_scales(const Frame& reference, const Frame& candidate, const SsimWindow& window, const OfScale& take) {
+  Frame r = halved(reference), c = halved(candidate);
+  for (int scale = 1; scale < 5; ++scale) {
+    take(scale, means_of(r, c, window));
+    if (scale < 4) r = halved(r), c = halved(c);
+  }
+}
+
+/// The same in integers: sums of 4, 16, 64, 256 centred samples.
+void further_scales_of_bytes(const Frame& r, const Frame& c, const SsimWindow& window, SsimScratch& scratch,
+                             const OfScale& take) {
+  int width = r.width, height = r.height, samples = 1;
+  for (int scale = 1; scale < 5; ++scale) {
+    const int16_t* images[2];
+    for (size_t side = 0; side < 2; ++side) {
+      auto &to = scratch.halved[side][scale % 2], &from = scratch.halved[side][(scale + 1) % 2];
+      to.resize(static_cast<size_t>(width / 2) * static_cast<size_t>(height / 2) * static_cast<size_t>(r.channels));
+      if (scale == 1)
+        kernels::halve((side == 0 ? r : c).as<uint8_t>(), width, height, r.channels, to.data());
+      else
+        kernels::halve(from.data(), width, height, r.channels, to.data());
+      images[side] = to.data();
+    }
+    width /= 2, height /= 2, samples *= 4;
+    const float n = static_cast<float>(samples);
+    take(scale, means_of(ImagePair<int16_t>{images[0], images[1], width, height, r.channels, (r.zero - 128) * n,
+                                            r.span * n, 128 * samples},
+                         window));
+  }
+}
+
 /// Wang, Simoncelli, Bovik 2003: contrast terms of four scales and SSIM of the fifth, weighted; a channel each.
 std::optional<double> multi_scale(const Frame& reference, const Frame& candidate, const Means& first,
-                                  const SsimWindow& window) {
+                                  const SsimWindow& window, SsimScratch* scratch) {
   constexpr double kWeights[5] = {.0448, .2856, .3001, .2363, .1333};
   if (std::min(reference.width, reference.height) < kMsSsimSide) return std::nullopt;
   std::vector<double> product(static_cast<size_t>(reference.channels), 1);
-  const auto take = [&](const std::vector<double>& terms, double weight) {
-    for (size_t k = 0; k < product.size(); ++k) product[k] *= std::pow(std::max(terms[k], 0.0), weight);
+  const auto take = [&](int scale, const Means& means) {
+    const std::vector<double>& terms = scale == 4 ? means.ssim : means.contrast;
+    for (size_t k = 0; k < product.size(); ++k)
+      product[k] *= std::pow(std::max(terms[k], 0.0), kWeights[static_cast<size_t>(scale)]);
   };
-  take(first.contrast, kWeights[0]);
-  Frame r = halved(reference), c = halved(candidate);
-  for (int scale = 1; scale < 5; ++scale) {
-    const Means means = means_of(r, c, window);
-    take(scale == 4 ? means.ssim : means.contrast, kWeights[scale]);
-    if (scale < 4) r = halved(r), c = halved(c);
-  }
+  take(0, first);
+  SsimScratch own;
+  if (reference.sample == Sample::u8 && (reference.channels == 1 || reference.channels == 3))
+    further_scales_of_bytes(reference, candidate, window, scratch ? *scratch : own, take);
+  else
+    further_scales(reference, candidate, window, take);
   return mean(product);
 }
 
@@ -168,10 +207,10 @@ std::optional<double> ffmpeg_ssim(const Frame& r, const Frame& c) {
 
 }  // namespace
 
-SsimScales gaussian_ssim(const Frame& reference, const Frame& candidate, bool ms_ssim) {
+SsimScales gaussian_ssim(const Frame& reference, const Frame& candidate, bool ms_ssim, SsimScratch* scratch) {
   static const SsimWindow window = gaussian_window();
   const Means means = means_of(reference, candidate, window);
-  return {mean(means.ssim), ms_ssim ? multi_scale(reference, candidate, means, window) : std::nullopt};
+  return {mean(means.ssim), ms_ssim ? multi_scale(reference, candidate, means, window, scratch) : std::nullopt};
 }
 
 std::optional<double> ssim_of(const Frame& reference, const Frame& candidate, SsimKind kind) {

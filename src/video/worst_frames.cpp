@@ -33,16 +33,21 @@ Colour heat(double v) {
   return out;
 }
 
+float unit_at(const Frame& frame, size_t i) {
+  const float v = frame.sample == Sample::u8    ? frame.as<uint8_t>()[i]
+                  : frame.sample == Sample::u16 ? frame.as<uint16_t>()[i]
+                                                : frame.as<float>()[i];
+  return (v - frame.zero) / frame.span;
+}
+
 /// The largest |difference| of a pixel's channels, and the largest of all.
-std::pair<std::vector<float>, float> pixel_differences(const Frame& reference, const Frame& candidate) {
-  Frame r, c;
-  to_unit(reference, r), to_unit(candidate, c);
+std::pair<std::vector<float>, float> pixel_differences(const Frame& r, const Frame& c) {
   const auto channels = static_cast<size_t>(r.channels);
   std::vector<float> out(r.count() / channels);
   float top = 0;
   for (size_t i = 0; i < out.size(); ++i) {
-    for (size_t k = 0; k < channels; ++k)
-      out[i] = std::max(out[i], std::abs(r.as<float>()[i * channels + k] - c.as<float>()[i * channels + k]));
+    for (size_t k = i * channels; k < (i + 1) * channels; ++k)
+      out[i] = std::max(out[i], std::abs(unit_at(r, k) - unit_at(c, k)));
     top = std::max(top, out[i]);
   }
   return {std::move(out), top};
@@ -56,26 +61,28 @@ void WorstFrames::add(const ComparedPair& pair) {
   if (kept_.size() == keep_) kept_.pop_back();
   const auto at =
       std::find_if(kept_.begin(), kept_.end(), [&](const Kept& k) { return k.metrics.mse < pair.metrics.mse; });
-  kept_.insert(at, {pair.reference, pair.candidate, pair.metrics});
+  Frame own_reference, own_candidate;
+  const Frame &r = displayed(pair.reference, own_reference), &c = displayed(pair.candidate, own_candidate);
+  if (at == kept_.begin()) reference_ = pair.reference, candidate_ = pair.candidate;
+  kept_.insert(at, {{fitted(r, kPanel), fitted(c, kPanel), fitted(amplified(r, c, gain_), kPanel)}, pair.metrics});
 }
 
-void WorstFrames::write_contact_sheet(const std::filesystem::path& file, double gain) const {
+void WorstFrames::write_contact_sheet(const std::filesystem::path& file) const {
   if (kept_.empty()) return;
-  const Frame first = fitted(displayed(kept_.front().reference), kPanel);
+  const Frame& first = kept_.front().panels[0];
   constexpr int kGap = 8, kLine = 26;
   const int column = std::max(first.width, 320) + kGap, row = first.height + kLine + kGap;
   Canvas sheet(3 * column + kGap, static_cast<int>(kept_.size()) * row + kGap, kGround);
   int y = kGap;
   for (const Kept& k : kept_) {
-    const Frame r = displayed(k.reference), c = displayed(k.candidate);
     const std::string labels[3] = {fmt::format("frame {}: reference", k.metrics.index),
                                    caption(k.metrics.index, false, k.metrics.psnr, k.metrics.ssim)
                                        .substr(fmt::format("frame {}   ", k.metrics.index).size()),
-                                   fmt::format("|difference| x {:g}", gain)};
-    const Frame panels[3] = {fitted(r, kPanel), fitted(c, kPanel), fitted(amplified(r, c, gain), kPanel)};
-    for (int i = 0; i < 3; ++i) {
-      sheet.text(labels[i], kGap + i * column, y + kLine - 9, 10, kInk);
-      sheet.put(panels[i], kGap + i * column, y + kLine);
+                                   fmt::format("|difference| x {:g}", gain_)};
+    for (size_t i = 0; i < 3; ++i) {
+      const int x = kGap + static_cast<int>(i) * column;
+      sheet.text(labels[i], x, y + kLine - 9, 10, kInk);
+      sheet.put(k.panels[i], x, y + kLine);
     }
     y += row;
   }
@@ -84,10 +91,9 @@ void WorstFrames::write_contact_sheet(const std::filesystem::path& file, double 
 
 void WorstFrames::write_heat_map(const std::filesystem::path& file) const {
   if (kept_.empty()) return;
-  const Kept& k = kept_.front();
-  const auto [values, top] = pixel_differences(k.reference, k.candidate);
+  const auto [values, top] = pixel_differences(reference_, candidate_);
   Frame map;
-  map.shape(k.reference.width, k.reference.height, 3, Sample::u8);
+  map.shape(reference_.width, reference_.height, 3, Sample::u8);
   for (size_t i = 0; i < values.size(); ++i) {
     const Colour colour = heat(top > 0 ? values[i] / top : 0);
     std::copy_n(colour.data(), 3, map.as<uint8_t>() + 3 * i);
@@ -96,8 +102,8 @@ void WorstFrames::write_heat_map(const std::filesystem::path& file) const {
   constexpr int kBar = 24, kMargin = 10, kLabels = 110, kLine = 30;
   const int height = std::max(map.height, 160);
   Canvas canvas(std::max(map.width + kBar + kLabels + 2 * kMargin, 420), height + kLine + 2 * kMargin, kGround);
-  canvas.text(fmt::format("frame {}: largest |difference| of a pixel's channels", k.metrics.index), kMargin, kLine - 8,
-              10, kInk);
+  canvas.text(fmt::format("frame {}: largest |difference| of a pixel's channels", kept_.front().metrics.index), kMargin,
+              kLine - 8, 10, kInk);
   canvas.put(map, kMargin, kLine + kMargin);
   const int x = map.width + 2 * kMargin;
   for (int i = 0; i < height; ++i)

@@ -53,6 +53,11 @@ cv::Mat view(Frame& frame) {
   return {frame.height, frame.width, CV_MAKETYPE(CV_8U, frame.channels), frame.bytes.data()};
 }
 
+/// To be read only: cv::Mat knows no const.
+const cv::Mat view(const Frame& frame) {
+  return {frame.height, frame.width, CV_MAKETYPE(CV_8U, frame.channels), const_cast<std::byte*>(frame.bytes.data())};
+}
+
 }  // namespace
 
 bool read_image(const std::filesystem::path& file, Frame& frame) {
@@ -73,9 +78,8 @@ bool read_image(const std::filesystem::path& file, Frame& frame) {
 }
 
 void write_png(const std::filesystem::path& file, const Frame& rgb) {
-  Frame copy = rgb;
   cv::Mat bgr;
-  cv::cvtColor(view(copy), bgr, cv::COLOR_RGB2BGR);
+  cv::cvtColor(view(rgb), bgr, cv::COLOR_RGB2BGR);
   const std::filesystem::path temporary = file.string() + ".part.png";
   bool written = false;
   try {
@@ -98,10 +102,10 @@ void draw_text(Frame& rgb, const std::string& text, int x, int y, double height,
 }
 
 Frame resized(const Frame& image, int width, int height) {
-  Frame in = image, out;
+  Frame out;
   out.shape(width, height, image.channels, Sample::u8);
   cv::Mat target = view(out);
-  cv::resize(view(in), target, {width, height}, 0, 0, width < image.width ? cv::INTER_AREA : cv::INTER_NEAREST);
+  cv::resize(view(image), target, {width, height}, 0, 0, width < image.width ? cv::INTER_AREA : cv::INTER_NEAREST);
   return out;
 }
 

@@ -10,6 +10,7 @@ extern "C" {
 
 #include <algorithm>
 #include <cmath>
+#include <thread>
 
 #include "core/error.hpp"
 #include "video/codec/library.hpp"
@@ -110,7 +111,9 @@ class VideoFile : public FrameSource {
       throw Error(fmt::format("{}: no decoder for {}", facts_.path, avcodec_get_name(stream_->codecpar->codec_id)));
     codec_.reset(avcodec_alloc_context3(decoder));
     avcodec_parameters_to_context(codec_.get(), stream_->codecpar);
-    codec_->thread_count = threads;
+    // Each thread holds frames: no more than six, however large the machine.
+    codec_->thread_count =
+        threads > 0 ? threads : std::clamp<int>(static_cast<int>(std::thread::hardware_concurrency()) + 1, 2, 6);
     codec_->pkt_timebase = stream_->time_base;
     codec_->err_recognition = AV_EF_CRCCHECK | AV_EF_BITSTREAM | AV_EF_BUFFER | AV_EF_EXPLODE;
     if (const int code = avcodec_open2(codec_.get(), decoder, nullptr); code < 0)
@@ -235,14 +238,16 @@ class VideoFile : public FrameSource {
     out.shape(facts_.width, facts_.height, facts_.channels, deep ? Sample::u16 : Sample::u8);
     out.span = deep ? 65535 : 255;
     if (!scaler_) make_scaler();
-    // Its vectorised loops write whole vectors: into rows with room at the end, then copied.
-    const size_t row = out.bytes.size() / static_cast<size_t>(facts_.height), padded = (row + 127) / 64 * 64;
-    padded_.resize(padded * static_cast<size_t>(facts_.height) + 64);
-    uint8_t* target[4] = {padded_.data(), nullptr, nullptr, nullptr};
+    // Its vectorised loops write whole vectors: where rows are not made of them, into rows with room at the end.
+    const size_t row = out.bytes.size() / static_cast<size_t>(facts_.height);
+    const bool direct = row % 64 == 0;
+    const size_t padded = direct ? row : (row + 127) / 64 * 64;
+    if (!direct) padded_.resize(padded * static_cast<size_t>(facts_.height) + 64);
+    uint8_t* target[4] = {direct ? out.as<uint8_t>() : padded_.data(), nullptr, nullptr, nullptr};
     const int strides[4] = {static_cast<int>(padded), 0, 0, 0};
     if (sws_scale(scaler_.get(), frame_->data, frame_->linesize, 0, facts_.height, target, strides) != facts_.height)
       broken("colour conversion failed");
-    for (size_t y = 0; y < static_cast<size_t>(facts_.height); ++y)
+    for (size_t y = 0; !direct && y < static_cast<size_t>(facts_.height); ++y)
       std::copy_n(reinterpret_cast<const std::byte*>(padded_.data() + y * padded), row, out.bytes.data() + y * row);
   }
 
