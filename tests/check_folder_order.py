@@ -3,7 +3,7 @@ import pathlib
 import re
 import sys
 
-ORDER = ["core", "dump", "trace", "kernels", "ops", "models", "compare", "video", "report", "selftest", "bench", "cli"]
+ORDER = ["core", "dump", "trace", "kernels", "ops", "models", "compare", "video", "report", "weights", "selftest", "bench", "cli"]
 HOMES = {"hdf5.h": "dump", "H5public.h": "dump", "opencv2/": "video", "libavcodec/": "video", "libavformat/": "video", "libswscale/": "video", "CLI/": "cli", "cuda_runtime": "kernels", "hwy/": "kernels"}
 
 

@@ -173,9 +173,13 @@ NameMap::Rule NameMap::parse_rule(const std::string& text, const std::string& wh
     throw Error(fmt::format("{}: expected 'REFERENCE = CANDIDATE', got '{}'", where, text));
   Rule rule;
   rule.text = text;
-  const std::string left = trim(std::string_view(text).substr(0, equals));
+  std::string left = trim(std::string_view(text).substr(0, equals));
   rule.target = trim(std::string_view(text).substr(equals + 3));
   rule.layout = take_layout(rule.target, where);
+  const Layout part = take_layout(left, where);
+  if (!part.permutation.empty() || !part.view.empty() || !part.reshape.empty())
+    throw Error(fmt::format("{}: only split(…) or slice(…) may stand on the left", where));
+  rule.part = part.split || part.slice;
   if (rule.target == "\"\"") rule.target.clear();  // "" is the root's result
   const std::string source = left == "\"\"" ? "" : left;
   rule.prefix = source.substr(0, source.find_first_of("*{"));
@@ -248,8 +252,17 @@ std::optional<NameMap::Target> NameMap::apply(const Rule& rule, const std::strin
 
 std::optional<NameMap::Target> NameMap::find(const std::string& reference) const {
   for (auto rule = rules_.rbegin(); rule != rules_.rend(); ++rule)
-    if (auto target = apply(*rule, reference)) return target;
+    if (!rule->part)
+      if (auto target = apply(*rule, reference)) return target;
   return std::nullopt;
+}
+
+std::vector<NameMap::Target> NameMap::find_parts(const std::string& reference) const {
+  std::vector<Target> targets;
+  for (const Rule& rule : rules_)
+    if (rule.part)
+      if (auto target = apply(rule, reference)) targets.push_back(std::move(*target));
+  return targets;
 }
 
 void NameMap::require_all_used(const std::vector<std::string>& references) const {
@@ -261,6 +274,17 @@ void NameMap::require_all_used(const std::vector<std::string>& references) const
     if (!used[r])
       throw Error(fmt::format("{}:{}: the rule '{}' matches nothing in the reference", origin_, rules_[r].line,
                               rules_[r].text));
+}
+
+std::vector<std::string> weights_and_owners(const std::vector<std::string>& weights) {
+  std::vector<std::string> names;
+  for (const std::string& weight : weights) {
+    names.push_back(weight);
+    const size_t dot = weight.find_last_of("./");
+    if (dot != std::string::npos && (names.size() < 2 || names[names.size() - 2] != weight.substr(0, dot)))
+      names.push_back(weight.substr(0, dot));
+  }
+  return names;
 }
 
 bool matches_layer(std::string_view path, std::string_view pattern) {

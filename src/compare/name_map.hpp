@@ -7,6 +7,10 @@
 // along the candidate's `axis` (`slice`: a part of any length), `view` reads what is left, in order, as another shape,
 // `perm` permutes the axes into the reference's, `reshape` reads the result as another shape. -1 once stands for the
 // length that fits. `#` begins a comment. Later lines win.
+//
+// A rule may also name weights ("h.{i}.attn.q.weight = layers_{i}.q.kernel perm(1,0)") and modules that only hold
+// weights, as `parity-check weights --save-map` writes them; split or slice on the left takes a part of the reference's
+// weight ("h.{i}.attn.c_attn.weight split(1,0,3) = layers_{i}.q.kernel").
 #pragma once
 #include <ATen/ATen.h>
 
@@ -50,6 +54,9 @@ class NameMap {
   /// The last rule that matches, applied; nullopt when none does.
   std::optional<Target> find(const std::string& reference) const;
 
+  /// Of every rule that takes a part of `reference` (a fused weight), in their order; `find` never uses those.
+  std::vector<Target> find_parts(const std::string& reference) const;
+
   /// Throws Error naming the first rule that `find` never used for any of `references`: a misspelt rule must not pass
   /// silently.
   void require_all_used(const std::vector<std::string>& references) const;
@@ -60,6 +67,7 @@ class NameMap {
     std::regex pattern;
     std::vector<std::string> captures;  // "*" or the name, by group
     Layout layout;
+    bool part = false;  // split or slice on the left
     int line = 0;
   };
   static Rule parse_rule(const std::string& text, const std::string& where);
@@ -68,6 +76,9 @@ class NameMap {
   std::vector<Rule> rules_;
   std::string origin_;
 };
+
+/// The names of weights and of the modules that hold them: what rules may name besides boundaries.
+std::vector<std::string> weights_and_owners(const std::vector<std::string>& weights);
 
 /// Does `path` match a `--layer` pattern: "all", or globs (`*`, `?`) separated by commas.
 bool matches_layer(std::string_view path, std::string_view pattern);

@@ -52,7 +52,7 @@ class PlainJob {
       partners_[r] = {found->second, target ? target->layout : Layout{}};
       taken_.insert(found->second);
     }
-    if (map_ != nullptr) map_->require_all_used(paths);
+    if (map_ != nullptr) map_->require_all_used(weights_and_owners(paths));
   }
 
   void pair_by_content() {

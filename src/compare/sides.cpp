@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <fstream>
+#include <set>
 
 #include "core/error.hpp"
 
@@ -27,6 +28,28 @@ OpenedSide open_side(const std::filesystem::path& file) {
     side.tensors = tensors_of(*side.dump, side.program);
   }
   return side;
+}
+
+// A rule that gives a weight of the reference a counterpart must name one that the candidate has, if it has any.
+void check_weight_rules(const Sides& sides, const std::filesystem::path& file) {
+  if (!sides.reference.dump || !sides.candidate.dump) return;
+  const Dump& candidate = *sides.candidate.dump;
+  const std::vector<std::string> names = candidate.weight_names();
+  const std::set<std::string> known(names.begin(), names.end());
+  if (known.empty()) return;
+  std::set<int> of_boundaries;  // lines of rules that are not about weights ("transformer.* = *")
+  for (const Boundary& boundary : sides.reference.program.boundaries)
+    if (const auto target = sides.map->find(boundary.path)) of_boundaries.insert(target->line);
+  for (const std::string& weight : sides.reference.dump->weight_names()) {
+    std::vector<NameMap::Target> targets = sides.map->find_parts(weight);
+    if (auto whole = sides.map->find(weight)) targets.push_back(std::move(*whole));
+    for (const NameMap::Target& target : targets)
+      if (!of_boundaries.contains(target.line) && !known.contains(target.candidate))
+        throw Error(
+            fmt::format("{}:{}: the candidate has no weight '{}' for the reference's '{}'; see: parity-check "
+                        "weights REF CAND",
+                        file.string(), target.line, target.candidate, weight));
+  }
 }
 
 void warn(Sides& sides) {
@@ -70,6 +93,7 @@ Sides open_sides(const std::filesystem::path& reference, const std::filesystem::
   if (sides.candidate.tensors.empty())
     throw Error(fmt::format("{}: holds no tensor that can be compared", candidate.string()));
   if (!map.empty()) sides.map = NameMap::parse(text_of(map), map.string());
+  if (sides.map) check_weight_rules(sides, map);
   if (sides.replayable()) pair_up(sides);
   warn(sides);
   return sides;

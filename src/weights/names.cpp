@@ -1,0 +1,117 @@
+#include "weights/names.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace parity {
+namespace {
+
+constexpr std::array<std::string_view, 9> kWeight{"weight", "kernel", "scale",   "gamma", "embedding",
+                                                  "g",      "w",      "weights", "table"};
+constexpr std::array<std::string_view, 3> kBias{"bias", "beta", "b"};
+
+// Words of which a parameter has one; two names with different ones are two parameters.
+const std::vector<std::vector<std::string_view>> kRoles{
+    {"q", "k", "v"},  {"up", "gate", "down"}, {"attn", "ffn"}, {"self", "cross"}, {"token", "position"},
+    {"time", "text"}, {"fc1", "fc2"},         {"norm", "ffn"}, {"o", "q"},        {"o", "k"},
+    {"o", "v"},       {"encoder", "decoder"},
+};
+
+constexpr std::array<std::string_view, 8> kComputed{
+    "freqs", "rope", "rotary", "inv_freq", "position_ids", "masked_bias", "causal_mask", "num_batches_tracked"};
+
+template <class Table>
+bool in(const Table& table, std::string_view word) {
+  return std::find(table.begin(), table.end(), word) != table.end();
+}
+
+std::string kind_of(std::string_view leaf) { return in(kWeight, leaf) ? "weight" : in(kBias, leaf) ? "bias" : ""; }
+
+std::string owner_of(const std::string& path) {
+  const size_t dot = path.find_last_of("./");
+  return path.substr(0, dot == std::string::npos ? 0 : dot);
+}
+
+void divide(ParameterName& name) {
+  const size_t dot = name.path.find_last_of("./");
+  name.leaf = dot == std::string::npos ? name.path : name.path.substr(dot + 1);
+  name.module = owner_of(name.path);
+  name.kind = kind_of(name.leaf);
+  if (!name.kind.empty()) return;
+  for (const char* kind : {"weight", "bias"}) {  // torch.nn.MultiheadAttention: in_proj_weight
+    const std::string suffix = std::string("_") + kind;
+    if (!name.leaf.ends_with(suffix) || name.leaf.size() <= suffix.size()) continue;
+    name.kind = kind;
+    name.module = name.path.substr(0, name.path.size() - suffix.size());
+  }
+}
+
+// Components that all names of a side begin with ("model.", "params.").
+size_t common_prefix(const std::vector<std::string>& paths) {
+  if (paths.size() < 2) return 0;
+  size_t length = paths[0].size();
+  for (const std::string& path : paths)
+    length =
+        std::mismatch(paths[0].begin(), paths[0].begin() + length, path.begin(), path.end()).first - paths[0].begin();
+  const size_t dot = std::string_view(paths[0]).substr(0, length).find_last_of("./");
+  return dot == std::string::npos ? 0 : dot + 1;
+}
+
+bool has(const ParameterName& name, std::string_view word) {
+  return std::any_of(name.tokens.words.begin(), name.tokens.words.end(),
+                     [&](const auto& token) { return token.text == word; });
+}
+
+}  // namespace
+
+std::vector<ParameterName> parameter_names(const std::vector<std::string>& paths) {
+  const size_t prefix = common_prefix(paths);
+  std::vector<ParameterName> names;
+  for (const std::string& path : paths) {
+    ParameterName name;
+    name.path = path;
+    divide(name);
+    const bool named = !name.kind.empty();
+    name.tokens = name_tokens(named ? name.module : path);
+    name.module_form = named ? name.tokens.shape : name_tokens(name.module).shape;
+    if (const std::string parent = owner_of(name.module); !parent.empty()) name.parent_form = name_tokens(parent).shape;
+    name.form = name.tokens.shape + "| " + (named ? name.kind : name.leaf);
+    name.plain = named ? name.module.substr(std::min(prefix, name.module.size())) + "|" + name.kind
+                       : path.substr(std::min(prefix, path.size()));
+    names.push_back(std::move(name));
+  }
+  return names;
+}
+
+bool roles_differ(const ParameterName& a, const ParameterName& b) {
+  if (!a.kind.empty() && !b.kind.empty() && a.kind != b.kind) return true;
+  for (const auto& group : kRoles) {
+    bool mine = false, theirs = false, shared = false;
+    for (const std::string_view word : group) {
+      const bool x = has(a, word), y = has(b, word);
+      mine = mine || x, theirs = theirs || y, shared = shared || (x && y);
+    }
+    if (mine && theirs && !shared) return true;
+  }
+  return false;
+}
+
+std::string role_of(const ParameterName& name) {
+  for (const std::string_view word : {"q", "k", "v", "gate", "up", "down"})
+    if (has(name, word)) return std::string(word);
+  return "";
+}
+
+double likeness(const ParameterName& a, const ParameterName& b) {
+  const double alike = name_similarity(a.tokens, b.tokens);
+  return a.kind == b.kind ? alike : 0.7 * alike;
+}
+
+bool computed_by_name(const std::string& path) {
+  const std::string_view last = std::string_view(path).substr(owner_of(path).size());
+  return std::any_of(kComputed.begin(), kComputed.end(),
+                     [&](std::string_view word) { return last.find(word) != std::string_view::npos; });
+}
+
+}  // namespace parity

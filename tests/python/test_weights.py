@@ -1,0 +1,273 @@
+"""parity-check weights: honest conversions pass with the whole mapping, every seeded fault is named, the saved map pairs the boundaries.
+
+The oracle for who is whose counterpart is the conversion that the test itself did.
+"""
+import json
+import os
+import pathlib
+import re
+import subprocess
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+from safetensors.torch import save_file  # noqa: E402
+
+import weight_faults as wf  # noqa: E402
+from reference_models.names import diffusers_name  # noqa: E402
+
+BINARY = os.environ.get("PARITY_CHECK_BINARY", "parity-check")
+SCHEMA = json.loads((pathlib.Path(__file__).parents[2] / "reports/parity-report-1.schema.json").read_text())
+
+
+def run(*arguments):
+    return subprocess.run([BINARY, *map(str, arguments)], capture_output=True, text=True)
+
+
+def audit(tmp_path, reference, candidate, *more):
+    """(exit status, {reference path: row}, console) of two state dicts or files."""
+    files = []
+    for name, state in (("reference", reference), ("candidate", candidate)):
+        if isinstance(state, dict):
+            state = save(state, tmp_path / f"{name}.safetensors")
+        files.append(state)
+    done = run("weights", *files, "--json", tmp_path / "report.json", *more)
+    assert done.returncode in (0, 1, 3), done.stderr
+    report = json.loads((tmp_path / "report.json").read_text())
+    validate = pytest.importorskip("jsonschema").validate
+    validate(report, SCHEMA)
+    assert all(row["kind"] == "weight" for row in report["ops"])
+    return done.returncode, {row["path"]: row for row in report["ops"]}, done.stdout
+
+
+def save(state, file):
+    save_file({k: v.contiguous() for k, v in state.items()}, file)
+    return file
+
+
+def mapping(rows):
+    return {path: row["candidate_path"] for path, row in rows.items()}
+
+
+def faults(rows):
+    return {path: [e["fault"] for e in row["explanations"]] for path, row in rows.items() if row["verdict"] != "pass"}
+
+
+@pytest.fixture(scope="module")
+def wan():
+    return wf.original()
+
+
+# --- honest conversions -----------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("model_type", ["t2v", "i2v"])
+def test_diffusers_names_and_dtypes(tmp_path, dtype, model_type):
+    state = wf.original(2, model_type=model_type, in_dim=36 if model_type == "i2v" else 16)
+    status, rows, out = audit(tmp_path, state, wf.to_diffusers(state, dtype))
+    assert faults(rows) == {} and status == 0
+    assert mapping(rows) == {k: diffusers_name(k) for k in state}
+    assert "blocks.{i}.self_attn.q.weight = blocks.{i}.attn1.to_q.weight" in out and "PASS" in out
+
+
+def test_both_ways(tmp_path, wan):
+    status, rows, _ = audit(tmp_path, wf.to_diffusers(wan, torch.bfloat16), wan)
+    assert (status, faults(rows)) == (1, faults(rows)) and all(f == ["values differ"] or f for f in faults(rows).values())
+    rounded = {k: v.to(torch.bfloat16).float() for k, v in wan.items()}
+    status, rows, _ = audit(tmp_path, wf.to_diffusers(wan, torch.bfloat16), rounded)
+    assert (status, faults(rows)) == (0, {}) and mapping(rows) == {diffusers_name(k): k for k in wan}
+
+
+def test_jax_layout(tmp_path, wan):
+    status, rows, out = audit(tmp_path, wan, wf.to_jax(wan))
+    assert (status, faults(rows)) == (0, {})
+    expected = {k: next(iter(wf.to_jax({k: v}))) for k, v in wan.items()}
+    assert mapping(rows) == expected
+    assert "blocks.{i}.self_attn.q.weight = layers_{i}.self_attn.q.kernel perm(1,0)" in out
+    assert re.search(r"patch_embedding.weight = patch_embedding.kernel perm\(4,3,0,1,2\)", out)
+
+
+def test_fused_and_split(tmp_path, wan):
+    fused = wf.to_fused(wan)
+    status, rows, out = audit(tmp_path, wan, fused)
+    assert (status, faults(rows)) == (0, {})
+    assert mapping(rows) == {k: re.sub(r"self_attn\.[qkv]\.", "self_attn.qkv.", k) for k in wan}
+    for part, role in enumerate("qkv"):
+        assert f"blocks.{{i}}.self_attn.{role}.weight = blocks.{{i}}.self_attn.qkv.weight split(0,{part},3)" in out
+    status, rows, out = audit(tmp_path, fused, wan)
+    assert (status, faults(rows)) == (0, {})
+    name = "blocks.1.self_attn.{}.bias"
+    assert rows[name.format("qkv")]["candidate_path"] == " + ".join(name.format(role) for role in "qkv")
+    assert "blocks.{i}.self_attn.qkv.weight split(0,1,3) = blocks.{i}.self_attn.k.weight" in out
+
+
+def test_stacked_layers(tmp_path, wan):
+    status, rows, out = audit(tmp_path, wan, wf.to_stacked(wan))
+    assert (status, faults(rows)) == (0, {})
+    assert mapping(rows) == {k: re.sub(r"blocks\.\d+", "blocks", k) for k in wan}
+    assert "blocks.2.ffn.0.weight = blocks.ffn.0.weight split(0,2,4)" in out
+
+
+def test_reshaped(tmp_path, wan):
+    """Norms as (1, 1, D), the patch embedding as a matrix, heads as an axis of their own."""
+    candidate = dict(wan)
+    for k, v in wan.items():
+        if ".norm" in k:
+            candidate[k] = v.view(1, 1, -1)
+        elif ".self_attn.q.weight" in k:
+            candidate[k] = v.view(4, 16, 64).permute(2, 0, 1).contiguous()   # JAX: (in, heads, head)
+    candidate["patch_embedding.weight"] = wan["patch_embedding.weight"].flatten(1).T.contiguous()
+    status, rows, out = audit(tmp_path, wan, candidate)
+    assert (status, faults(rows)) == (0, {}) and mapping(rows) == {k: k for k in wan}
+    assert "blocks.{i}.self_attn.q.weight = blocks.{i}.self_attn.q.weight perm(1,2,0) reshape(64,64)" in out
+
+
+def test_tied_and_constant(tmp_path):
+    g = torch.Generator().manual_seed(1)
+    draw = lambda *shape: torch.randn(*shape, generator=g)  # noqa: E731
+    ref = {"wte.weight": draw(50, 16), "h.0.ln.weight": torch.ones(16), "h.0.ln.bias": torch.zeros(16), "h.1.ln.weight": torch.ones(16),
+           "h.1.ln.bias": torch.zeros(16), "h.0.fc.weight": draw(24, 16), "h.1.fc.weight": draw(24, 16)}
+    ref["lm_head.weight"] = ref["wte.weight"].clone()
+    cand = {"embed.embedding": ref["wte.weight"]}
+    for i in range(2):
+        cand |= {f"layers_{i}.norm.scale": torch.ones(16), f"layers_{i}.norm.bias": torch.zeros(16), f"layers_{i}.dense.kernel": ref[f"h.{i}.fc.weight"].T}
+    status, rows, out = audit(tmp_path, ref, cand)
+    assert (status, faults(rows)) == (0, {})
+    assert rows["lm_head.weight"]["candidate_path"] == "embed.embedding" and "tied" in rows["lm_head.weight"]["diagnosis"]
+    assert rows["h.1.ln.bias"]["candidate_path"] == "layers_1.norm.bias" and "constant" in rows["h.1.ln.bias"]["diagnosis"]
+    assert "4 parameters are constant" in out
+    status, rows, out = audit(tmp_path, {k: v for k, v in ref.items() if k != "lm_head.weight"}, ref)
+    assert (status, faults(rows)) == (0, {}) and "lm_head.weight is a copy of what the reference calls wte.weight (tied)" in out
+
+
+@pytest.mark.parametrize("suffix", ["pt", "npz"])
+def test_other_files(tmp_path, wan, suffix):
+    file = tmp_path / f"candidate.{suffix}"
+    twin = wf.to_diffusers(wan)
+    torch.save(twin, file) if suffix == "pt" else np.savez(file, **{k: v.numpy() for k, v in twin.items()})
+    status, rows, _ = audit(tmp_path, wan, file)
+    assert (status, faults(rows)) == (0, {}) and mapping(rows) == {k: diffusers_name(k) for k in wan}
+
+
+# --- faults -----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("name", wf.FAULTS)
+def test_each_fault_is_named(tmp_path, wan, name, dtype):
+    candidate = wf.to_diffusers(wan, dtype)
+    expected = wf.seed(name, candidate, wan, block=1, neighbour=3, heads=4)
+    if name == "truncated" and dtype == torch.bfloat16:
+        assert expected == {"blocks.1.self_attn.q.weight": "truncated"}
+    status, rows, out = audit(tmp_path, wan, candidate)
+    assert faults(rows) == {path: [fault] for path, fault in expected.items()}
+    assert status == (3 if set(expected.values()) <= {"missing", "extra"} else 1)
+    for path in expected:
+        assert path in out
+
+
+@pytest.mark.parametrize("name", ["transposed", "q-k-swapped", "layers-swapped", "duplicated"])
+def test_faults_without_a_change_of_names(tmp_path, wan, name):
+    candidate = wf.to_diffusers(wan)
+    expected = {diffusers_name(k): v for k, v in wf.seed(name, candidate, wan, 1, 3, 4).items()}
+    status, rows, _ = audit(tmp_path, wf.to_diffusers(wan), candidate)
+    assert (status, faults(rows)) == (1, {path: [fault] for path, fault in expected.items()})
+
+
+def test_swapped_in_every_layer(tmp_path, wan):
+    """What content says in every block is not therefore right: the names contradict it."""
+    candidate = wf.to_diffusers(wan)
+    for i in range(4):
+        wf.seed("q-k-swapped", candidate, wan, i, 0, 4)
+    status, rows, _ = audit(tmp_path, wan, candidate)
+    assert status == 1 and set(faults(rows)) == {f"blocks.{i}.self_attn.{p}.weight" for i in range(4) for p in "qk"}
+
+
+def test_transposed_in_every_layer(tmp_path, wan):
+    candidate = wf.to_jax(wan)
+    for i in range(4):
+        candidate[f"layers_{i}.self_attn.o.kernel"] = candidate[f"layers_{i}.self_attn.o.kernel"].T
+    status, rows, _ = audit(tmp_path, wan, candidate)
+    assert (status, faults(rows)) == (1, {f"blocks.{i}.self_attn.o.weight": ["transposed"] for i in range(4)})
+
+
+def test_reshaped_instead_of_transposed(tmp_path, wan):
+    candidate = wf.to_jax(wan)
+    candidate["layers_1.ffn.0.kernel"] = wan["blocks.1.ffn.0.weight"].reshape(64, 160)
+    status, rows, _ = audit(tmp_path, wan, candidate)
+    assert (status, faults(rows)) == (1, {"blocks.1.ffn.0.weight": ["reshaped"]})
+
+
+def test_faults_inside_a_fused_tensor(tmp_path, wan):
+    candidate = wf.to_fused(wan)
+    name = "blocks.2.self_attn.qkv.weight"
+    q, k, v = candidate[name].chunk(3)
+    candidate[name] = torch.cat([k, q, v])
+    status, rows, _ = audit(tmp_path, wan, candidate)
+    assert (status, faults(rows)) == (1, {f"blocks.2.self_attn.{p}.weight": ["swapped"] for p in "qk"})
+    candidate[name] = torch.cat([q, k * 2, v])
+    status, rows, _ = audit(tmp_path, wan, candidate)
+    assert (status, faults(rows)) == (1, {"blocks.2.self_attn.k.weight": ["scaled"]})
+
+
+def test_all_faults_at_once(tmp_path):
+    reference = wf.original(layers=30)
+    candidate, expected = wf.to_diffusers(reference, torch.bfloat16), {}
+    for i, name in enumerate(wf.FAULTS):
+        expected.update(wf.seed(name, candidate, reference, i, 29 if name == "layers-swapped" else 28, 4))
+    status, rows, _ = audit(tmp_path, reference, candidate)
+    assert (status, faults(rows)) == (1, {path: [fault] for path, fault in expected.items()})
+
+
+# --- the saved map ----------------------------------------------------------------------------------------------------
+def test_saved_map_pairs_the_boundaries(tmp_path):
+    diffusers = pytest.importorskip("diffusers")
+    import parity_probe
+    from test_reference_models import diffusers_twin, inputs, model, run as run_model, run_diffusers
+    m = model("wan", text_len=20)
+    twin, d = diffusers_twin(m), inputs(m.config)
+    for file, record in (("ref.h5", (m, run_model)), ("cand.h5", (twin, run_diffusers))):
+        with parity_probe.record(record[0], tmp_path / file):
+            record[1](record[0], d)
+    assert diffusers
+    status, rows, _ = audit(tmp_path, tmp_path / "ref.h5", tmp_path / "cand.h5", "--save-map", tmp_path / "found.map")
+    assert (status, faults(rows)) == (0, {})
+    text = (tmp_path / "found.map").read_text()
+    assert "\nblocks.{i}.norm3 = blocks.{i}.norm2\n" in text and "perm" not in text.split("# The weights")[0]
+    done = run("compare", tmp_path / "ref.h5", tmp_path / "cand.h5", "--map", tmp_path / "found.map", "--json", tmp_path / "c.json", "--no-diagnosis")
+    assert done.returncode in (0, 1, 3), done.stderr
+    pairs = {row["path"]: row["candidate_path"] for row in json.loads((tmp_path / "c.json").read_text())["ops"]}
+    for path in ("self_attn.q", "self_attn.norm_k", "cross_attn.o", "norm3", "ffn.0"):
+        assert pairs[f"blocks.1.{path}"] == diffusers_name(f"blocks.1.{path}.weight")[:-7]
+    assert pairs["head.head"] == "proj_out" and pairs["time_embedding.2"] == "condition_embedder.time_embedder.linear_2"
+    (tmp_path / "wrong.map").write_text(text.replace("attn1.to_q.weight", "attn1.to_qq.weight"))
+    done = run("compare", tmp_path / "ref.h5", tmp_path / "cand.h5", "--map", tmp_path / "wrong.map")
+    assert done.returncode == 2 and "attn1.to_qq.weight" in done.stderr and done.stderr.count("\n") == 1
+    (tmp_path / "stray.map").write_text(text + "no.such.weight = proj_out.weight\n")
+    done = run("compare", tmp_path / "ref.h5", tmp_path / "cand.h5", "--map", tmp_path / "stray.map")
+    assert done.returncode == 2 and "no.such.weight" in done.stderr
+
+
+def test_saved_map_compares_the_weights_themselves(tmp_path, wan):
+    candidate = wf.to_jax(wf.to_fused(wan))
+    status, rows, _ = audit(tmp_path, wan, candidate, "--save-map", tmp_path / "found.map")
+    assert (status, faults(rows)) == (0, {})
+    done = run("compare", tmp_path / "reference.safetensors", tmp_path / "candidate.safetensors", "--map", tmp_path / "found.map", "--json", tmp_path / "c.json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {r["path"]: r["candidate_path"] for r in json.loads((tmp_path / "c.json").read_text())["ops"]} == mapping(rows)
+
+
+# --- unusable input ---------------------------------------------------------------------------------------------------
+def test_unusable_input(tmp_path, wan):
+    good = save(wan, tmp_path / "good.safetensors")
+    data = good.read_bytes()
+    (tmp_path / "short.safetensors").write_bytes(data[:len(data) // 2])
+    (tmp_path / "text.safetensors").write_text("no safetensors")
+    (tmp_path / "text.h5").write_text("no HDF5")
+    (tmp_path / "empty.npz").write_bytes(b"")
+    (tmp_path / "folder").mkdir()
+    for bad in ("short.safetensors", "text.safetensors", "text.h5", "empty.npz", "folder"):
+        for arguments in ((good, tmp_path / bad), (tmp_path / bad, good)):
+            done = run("weights", *arguments)
+            assert done.returncode == 2 and done.stderr.count("\n") == 1 and bad in done.stderr and not done.stdout, done
+    assert run("weights", good).returncode == 2 and run("weights", good, tmp_path / "none.pt").returncode == 2
+    done = run("weights", good, good, "--save-map", good / "x.map")
+    assert done.returncode == 2 and "x.map" in done.stderr
