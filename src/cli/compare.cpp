@@ -12,6 +12,7 @@
 #include "compare/plain_job.hpp"
 #include "compare/port_job.hpp"
 #include "compare/sides.hpp"
+#include "compare/sketch_job.hpp"
 #include "core/error.hpp"
 #include "core/machine.hpp"
 #include "core/progress.hpp"
@@ -67,10 +68,11 @@ Report compared(const CompareOptions& options, const Sides& sides, bool paths, c
   job.paths = paths;
   Progress progress(100, options.common.quiet);
   job.progress = bar(progress, "comparing");
-  PortJobResult result = sides.replayable() ? run_port_job(*sides.reference.dump, sides.reference.program,
-                                                           sides.candidate.tensors, sides.pairing, job)
-                                            : run_plain_job(sides.reference.tensors, sides.candidate.tensors,
-                                                            sides.map ? &*sides.map : nullptr, job.layer);
+  PortJobResult result = sides.sketched()     ? run_sketch_job(sides, job.layer)
+                         : sides.replayable() ? run_port_job(*sides.reference.dump, sides.reference.program,
+                                                             sides.candidate.tensors, sides.pairing, job)
+                                              : run_plain_job(sides.reference.tensors, sides.candidate.tensors,
+                                                              sides.map ? &*sides.map : nullptr, job.layer);
   Report report = head(sides, command_line);
   report.ops = std::move(result.rows);
   report.dtype_paths = std::move(result.dtype_paths);

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "cli/command.hpp"
+#include "cli/inspect_sketches.hpp"
 #include "cli/inspect_tensors.hpp"
 #include "compare/name_map.hpp"
 #include "core/error.hpp"
@@ -104,11 +105,16 @@ int inspect(const InspectOptions& options) {
   nlohmann::json json = summary_json(dump, program);
   for (const Boundary& b : program.boundaries)
     if (matches_layer(b.path, options.layer)) json["boundaries"].push_back(boundary_json(b));
-  if (options.layer != "all" && json["boundaries"].empty())
+  const bool sketched = dump.level() == "sketch";
+  const std::string sketches = sketched ? describe_sketches(dump, options.layer, json) : "";
+  if (!sketched && options.layer != "all" && json["boundaries"].empty())
     throw Error(fmt::format("{}: --layer '{}' matches nothing", options.file, options.layer));
   if (!options.common.quiet) {
     print_header(dump, program);
-    options.ops ? print_ops(program, options) : print_tree(program, options);
+    if (sketched)
+      fmt::print("{}", sketches);
+    else
+      options.ops ? print_ops(program, options) : print_tree(program, options);
   }
   const int status = options.verify ? report_problems(dump, options, json) : 0;
   if (!options.common.json.empty()) write_file(options.common.json, json.dump(1) + "\n");

@@ -14,4 +14,14 @@ PortJobResult run_plain_job(const std::vector<CandidateTensor>& reference,
                             const std::vector<CandidateTensor>& candidate, const NameMap* map,
                             const std::string& layer);
 
+/// Relative L2 differences that say something where nothing can be replayed.
+struct PlainLimits {
+  double pass;  // up to here: within two roundings
+  double fail;  // from here on: no chain of roundings is to blame
+};
+PlainLimits plain_limits(at::ScalarType reference, at::ScalarType candidate);
+
+/// Measures two whole tensors of one shape and dtype class and fills verdict, gate, diagnosis, limits, `free` of `row`.
+void judge_plain(OpResult& row, const at::Tensor& reference, const at::Tensor& candidate);
+
 }  // namespace parity

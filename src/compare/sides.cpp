@@ -88,9 +88,9 @@ Sides open_sides(const std::filesystem::path& reference, const std::filesystem::
   sides.reference = open_side(reference);
   sides.candidate = open_side(candidate);
   for (const OpenedSide* side : {&sides.reference, &sides.candidate})
-    if (side->tensors.empty() && side->program.ops.empty())
+    if (side->tensors.empty() && side->program.ops.empty() && !side->sketched())
       throw Error(fmt::format("{}: holds no tensor that can be compared", side->file.string()));
-  if (sides.candidate.tensors.empty())
+  if (sides.candidate.tensors.empty() && !sides.candidate.sketched())
     throw Error(fmt::format("{}: holds no tensor that can be compared", candidate.string()));
   if (!map.empty()) sides.map = NameMap::parse(text_of(map), map.string());
   if (sides.map) check_weight_rules(sides, map);
@@ -100,6 +100,11 @@ Sides open_sides(const std::filesystem::path& reference, const std::filesystem::
 }
 
 void require_program(const Sides& sides) {
+  for (const OpenedSide* side : {&sides.reference, &sides.candidate})
+    if (side->sketched())
+      throw Error(
+          fmt::format("{}: holds sketches, on which nothing can be replayed: parity-check compare alone takes it",
+                      side->file.string()));
   if (!sides.replayable())
     throw Error(fmt::format("{}: holds no program; give the PyTorch recording (parity_probe.record) first",
                             sides.reference.file.string()));

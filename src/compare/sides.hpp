@@ -18,6 +18,8 @@ struct OpenedSide {
   std::unique_ptr<TensorSet> set;
   Program program;  // without ops when a writer recorded it, empty for a set
   std::vector<CandidateTensor> tensors;
+  /// A recording of level sketch: most tensors are there as sketches alone (compare/sketch_side.hpp).
+  bool sketched() const { return dump != nullptr && dump->level() == "sketch"; }
 };
 
 struct Sides {
@@ -25,7 +27,8 @@ struct Sides {
   std::optional<NameMap> map;
   PortPairing pairing;                // of a reference with a program
   std::vector<std::string> warnings;  // interrupted recordings, differing configurations, guessed pairs
-  bool replayable() const { return !reference.program.ops.empty(); }
+  bool sketched() const { return reference.sketched() || candidate.sketched(); }  // compared without replay
+  bool replayable() const { return !reference.program.ops.empty() && !sketched(); }
 };
 
 /// Opens, pairs (map file "": none; by what names leave over: content and order) and checks.

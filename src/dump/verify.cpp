@@ -7,6 +7,7 @@
 
 #include "core/error.hpp"
 #include "core/precision.hpp"
+#include "dump/sketch.hpp"
 
 namespace parity {
 namespace {
@@ -27,9 +28,11 @@ class Verifier {
     if (!dump_.complete()) problem("the recording is incomplete: it was interrupted, or an exception left it");
     for (size_t i = 0; i < dump_.events().size(); ++i) collect(dump_.events()[i], i + 1);
     for (const auto& [key, reference] : references_) check_value(key, reference);
+    if (dump_.level() == "sketch") check_sketches();
     check_links();
     for (const std::string& key : dump_.value_keys())
-      if (!references_.contains(key)) inform(fmt::format("value '{}' is stored but no event refers to it", key));
+      if (!references_.contains(key) && !sketches_.contains(key))
+        inform(fmt::format("value '{}' is stored but no event refers to it", key));
     return std::move(problems_);
   }
 
@@ -76,6 +79,29 @@ class Verifier {
     }
   }
 
+  void check_sketches() {
+    try {
+      for (const SketchPoint& point : sketch_points(dump_))
+        if (point.sketched) check_sketch(point);
+    } catch (const Error& error) {
+      problem(error.what());
+    }
+  }
+
+  // Its length is the tensor's norm within some percent: buckets and statistics that do not belong together show.
+  void check_sketch(const SketchPoint& point) {
+    sketches_.insert(point.key);
+    const Sketch sketch = read_sketch(dump_, point);
+    double squares = 0;
+    for (const double bucket : sketch.buckets) squares += bucket * bucket;
+    const double error = 30 * std::sqrt(2 / static_cast<double>(sketch.buckets.size())) * sketch.sum_squares;
+    if (!(std::abs(squares - sketch.sum_squares) <= error) && std::isfinite(sketch.sum_squares))
+      problem(fmt::format("the sketch of '{}' has length {:.3g}, its tensor norm {:.3g}: they do not belong together",
+                          point.path, std::sqrt(squares), sketch.norm()));
+    if (sketch.nan + sketch.inf > 0)
+      inform(fmt::format("'{}' has {} non-finite of {} numbers", point.path, sketch.nan + sketch.inf, sketch.count));
+  }
+
   void count_non_finite(const std::string& key, const at::Tensor& tensor) {
     if (!at::isFloatingType(tensor.scalar_type()) && !at::isComplexType(tensor.scalar_type())) return;
     const at::Tensor wide = at::isFloat8Type(tensor.scalar_type()) ? tensor.to(at::kFloat) : tensor;
@@ -108,6 +134,7 @@ class Verifier {
   const Dump& dump_;
   std::vector<std::string>* information_;
   std::map<std::string, Reference> references_;  // by key
+  std::set<std::string> sketches_;               // keys of sketches
   std::set<std::string> named_;                  // "weights/…", "inputs/…" of leaves
   std::vector<std::string> problems_;
 };

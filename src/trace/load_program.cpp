@@ -150,8 +150,8 @@ class Builder {
     const std::string role = event.text_or("role", "output");
     if (role != "output" && role != "input" && role != "weight") event.fail(fmt::format("role '{}' is unknown", role));
     const Value value = event.value();
-    if (!ids_.contains(value.id)) {                     // named by a program that records no ops: it stands for itself
-      const bool described = dump_.level() == "stats";  // by its statistics alone
+    if (!ids_.contains(value.id)) {  // named by a program that records no ops: it stands for itself
+      const bool described = dump_.level() == "stats" || dump_.level() == "sketch";  // by statistics, or a sketch
       if (value.key.empty() && !described) event.fail(fmt::format("value {} is neither computed nor stored", value.id));
       ids_.insert(value.id);
       Leaf& leaf = program_.leaves.emplace_back();

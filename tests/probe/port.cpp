@@ -108,6 +108,56 @@ void statistics(const char* file) {
   w.write("complex", complex, {2});
 }
 
+void every_kind(Writer& w) {
+  using namespace parity::probe;
+  constexpr int kCount = 6000;
+  const Floats x = numbers(kCount, 3, 2);
+  std::vector<std::uint16_t> brain(kCount), half(kCount);
+  std::vector<unsigned char> bytes(kCount);
+  std::vector<double> wide(x.begin(), x.end());
+  std::vector<std::int32_t> whole(kCount);
+  std::vector<std::complex<float>> complex(kCount);
+  for (int i = 0; i < kCount; ++i) {
+    std::uint32_t bits;
+    std::memcpy(&bits, &x[i], sizeof bits);
+    brain[i] = static_cast<std::uint16_t>(bits >> 16);
+    half[i] = static_cast<std::uint16_t>(7 * i);  // NaN and infinities among them
+    bytes[i] = static_cast<unsigned char>(i);
+    whole[i] = i - 5 * (i % 1000);
+    complex[i] = {x[i], static_cast<float>(i)};
+  }
+  wide[17] = INFINITY;
+  w.write("f32", x.data(), {20, 30, 10});
+  w.write("turned", x.data(), {10, 30, 20}, Role::output, {1, 10, 300});
+  w.write("bf16", brain.data(), {60, 100}, bf16);
+  w.write("f16", half.data(), {60, 100}, f16);
+  w.write("e4m3", bytes.data(), {kCount}, f8_e4m3);
+  w.write("e5m2", bytes.data(), {kCount}, f8_e5m2);
+  w.write("u8", bytes.data(), {kCount});
+  w.write("f64", wide.data(), {2, 3, 10, 100});
+  w.write("i32", whole.data(), {kCount});
+  w.write("c64", complex.data(), {60, 100});
+  w.write("long", Floats(600 * 2000, 1.5F).data(), {600, 2000});  // more buckets
+  w.write("small", x.data(), {5, 5});
+  w.write("weight", x.data(), {100}, Role::weight);
+}
+
+// Every tensor as a sketch, in FILE.full as it is, and tensor f32 in four parts in FILE.rank0 …
+void sketches(const char* file) {
+  const std::string name = file;
+  Options options;
+  options.sketches = true;
+  Writer sketched(name, options), full(name + ".full");
+  every_kind(sketched);
+  every_kind(full);
+  const Floats x = numbers(6000, 3, 2);
+  for (int rank = 0; rank < 4; ++rank) {
+    Writer w(name + ".rank" + std::to_string(rank), options);
+    w.write("f32", x.data() + 5 * (rank % 2) + 3000 * (rank / 2), {10, 30, 5}, Role::output, {300, 10, 1},
+            {{0, 10 * (rank / 2), 20}, {2, 5 * (rank % 2), 10}});
+  }
+}
+
 void dtypes(const char* file) {
   using namespace parity::probe;
   Writer w(file);
@@ -308,7 +358,8 @@ int main(int argc, char** argv) {
       {"strides", strides},  {"forever", forever},       {"counted", counted},
       {"full", limited},     {"disk", small_disk},       {"disk-to-the-brim", small_disk_without_reserve},
       {"room", little_room}, {"thrown", thrown},         {"forked", forked},
-      {"threads", threads},  {"refusals", refusals},     {"cost", cost}};
+      {"threads", threads},  {"sketches", sketches},     {"refusals", refusals},
+      {"cost", cost}};
   if (argc != 3 || modes.count(argv[1]) == 0) return 2;
   modes.at(argv[1])(argv[2]);
 }

@@ -14,6 +14,7 @@
 
 #include "dump_file.hpp"
 #include "pack.hpp"
+#include "sketch.hpp"
 #include "statistics.hpp"
 #include "types.hpp"
 
@@ -28,6 +29,7 @@ struct Options {
   std::size_t queue_bytes = std::size_t{256}
                             << 20;  // copied and not yet written; `write` waits when there would be more
   bool statistics_only = false;     // no values: count, mean, std, extremes, non-finite (FORMAT.md, level stats)
+  bool sketches = false;            // a few kB of each tensor instead of its values (FORMAT.md, level sketch)
   std::uint64_t reserve_bytes = std::uint64_t{4}
                                 << 20;  // left free on the disk, so that the file can still be closed properly
 };
@@ -51,10 +53,12 @@ class Recording {
 
   bool own_process() const { return file_.own_process(); }
 
-  int write(std::string_view path, const void* data, const Sizes& shape, Dtype dtype, Role role, const Sizes& strides) {
+  int write(std::string_view path, const void* data, const Sizes& shape, Dtype dtype, Role role, const Sizes& strides,
+            const Shards& shards) {
     check(data, shape, strides);
+    if (!shards.empty()) check(shape, shards);
     Item item;
-    item.path = path, item.role = role;
+    item.path = path, item.role = role, item.shards = shards;
     const std::size_t bytes = packed_bytes(shape, dtype);
     std::unique_lock lock(mutex_);
     if (closed_) throw std::invalid_argument("parity_probe: the writer is closed");
@@ -111,12 +115,20 @@ class Recording {
     int call = 0;
     Role role = Role::output;
     Packed tensor;
+    Shards shards;
     bool flush = false;
   };
 
   DumpFile::About about() const {
-    return {options_.model,  options_.producer,      options_.statistics_only ? "stats" : "module",
+    return {options_.model,  options_.producer,      level(),
             options_.config, options_.reserve_bytes, options_.flush_seconds};
+  }
+
+  const char* level() const { return options_.statistics_only ? "stats" : options_.sketches ? "sketch" : "module"; }
+
+  void check(const Sizes& shape, const Shards& shards) const {
+    if (!options_.sketches) throw std::invalid_argument("parity_probe: shards can be recorded as sketches only");
+    TensorSketch::whole_shape(shape.vector(), shards);
   }
 
   static void check(const void* data, const Sizes& shape, const Sizes& strides) {
@@ -210,15 +222,36 @@ class Recording {
     const Packed& t = item.tensor;
     std::string event = "{\"e\":\"point\",\"path\":" + quoted(item.path) + ",\"call\":" + std::to_string(item.call) +
                         ",\"role\":\"" + name_of(item.role) + "\",\"v\":" + key + ",\"d\":\"" + t.dtype.name +
-                        "\",\"s\":" + list_of(t.shape);
+                        "\",\"s\":" + list_of(TensorSketch::whole_shape(t.shape, item.shards));
     if (options_.statistics_only) {
       event += ",\"stats\":" + statistics_of(t).json();
+    } else if (const std::size_t buckets = buckets_for(item); buckets > 0) {
+      event += ",\"sketch\":" + sketch(item, key, buckets);
     } else {
       file_.value(key, t);
       if (item.role == Role::weight && item.call == 0) file_.link("weights", item.path, key);
       event += ",\"k\":\"" + key + "\"";
     }
     file_.event(event + "}");
+  }
+
+  // 0: stored whole.
+  std::size_t buckets_for(const Item& item) const {
+    if (!options_.sketches) return 0;
+    std::int64_t count = item.tensor.dtype.kind == Kind::complex ? 2 : 1;
+    for (const std::int64_t size : TensorSketch::whole_shape(item.tensor.shape, item.shards)) count *= size;
+    const std::size_t buckets = sketch_buckets(count, item.role);
+    const bool smaller = item.tensor.bytes.size() <= buckets * sizeof(double);
+    return smaller && item.shards.empty() && item.role != Role::weight ? 0 : buckets;
+  }
+
+  std::string sketch(const Item& item, const std::string& key, std::size_t buckets) {
+    const TensorSketch sketch(item.tensor, item.shards, buckets);
+    Packed row;
+    row.dtype = f64, row.shape = {static_cast<std::int64_t>(buckets)}, row.bytes = Buffer(buckets * sizeof(double));
+    std::memcpy(row.bytes.data(), sketch.buckets().data(), row.bytes.size());
+    file_.value(key, row);
+    return sketch.json(key, item.tensor.shape);
   }
 
   template <class Step>

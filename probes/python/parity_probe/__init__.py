@@ -28,7 +28,8 @@ def __getattr__(name):
 def record(model, path, level="op"):
     """Context manager: records every forward call of `model` (a torch.nn.Module) inside the block to the HDF5 file `path`.
 
-    level "op" stores every value that an op computes; "module" stores only leaves, inputs and outputs of modules (replay recomputes the rest).
+    level "op" stores every value that an op computes; "module" stores only leaves, inputs and outputs of modules (replay recomputes the rest); "sketch" stores
+    no values and no program, but a few kB of each module's outputs, the model's inputs and weights, for models too large for the others (parity_probe.sketch).
     The model's results stay bitwise what they are without recording. Yields the recorder. See `parity_probe.recorder.Recorder` for what happens to an
     existing file and to an interrupted one.
 

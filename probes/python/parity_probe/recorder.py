@@ -15,10 +15,11 @@ from .errors import Error
 from .module_calls import ModuleCalls, ModulePaths, unwrap
 from .op_facts import OpFacts
 from .program import Program
+from .sketch_program import SketchProgram
 from .version import __version__
 from .writer import check_path
 
-LEVELS = ("op", "module")
+LEVELS = ("op", "module", "sketch")
 _running = threading.local()
 
 
@@ -51,8 +52,9 @@ class Recorder:
         self.path, self.model, self.error = os.fspath(path), unwrap(model), None
         check_path(self.path)
         self._paths = ModulePaths(self.model)
-        self._program = Program(self.path, self.model, level, f"parity_probe.torch {__version__}", self._paths)
-        self._mode, self._exits = _OpMode(self), None
+        producer = f"parity_probe.torch {__version__}"
+        self._program = SketchProgram(self.path, self.model, producer) if level == "sketch" else Program(self.path, self.model, level, producer, self._paths)
+        self._mode, self._exits = _OpMode(self) if level != "sketch" else contextlib.nullcontext(), None
 
     def __enter__(self):
         self.attach()

@@ -3,13 +3,14 @@ import contextlib
 import os
 import threading
 
-from . import provenance
+from . import provenance, sketch
 from .arrays import bits
 from .dump_file import DumpFile
 from .errors import Error
 from .version import __version__
 
 ROLES = ("output", "input", "weight")
+LEVELS = ("module", "sketch")
 
 
 class Writer:
@@ -21,34 +22,45 @@ class Writer:
     A path is the reference's module path where there is one ("blocks.0.norm1"), so that parity-check pairs it without a map.
     """
 
-    def __init__(self, path, config=None, model="", producer=None, about=None):
-        """`about`: a function that returns further provenance (a dict), asked once, when the file is made. Raises parity_probe.Error when `path` lies in no
-        writable folder."""
+    def __init__(self, path, config=None, model="", producer=None, about=None, level="module"):
+        """`about`: a function that returns further provenance (a dict), asked once, when the file is made. `level` "sketch" stores a few kB of each tensor
+        instead of its values (see parity_probe.sketch). Raises ValueError (unknown level), parity_probe.Error when `path` lies in no writable folder."""
+        if level not in LEVELS:
+            raise ValueError(f"parity_probe.Writer: level must be one of {', '.join(LEVELS)}, not {level!r}")
         self.path = os.fspath(path)
-        self._about = {"level": "module", "producer": producer or f"parity_probe.Writer {__version__}", "model": model}
+        self._about = {"level": level, "producer": producer or f"parity_probe.Writer {__version__}", "model": model}
         self._config, self._more, self._file, self._closed, self._failure = config, about, None, False, None
         self._next, self._calls, self._lock = 0, {}, threading.Lock()
         check_path(self.path)
 
-    def write(self, path, array, role="output"):
+    def write(self, path, array, role="output", shard=None):
         """Records `array` (numpy, torch, jax, ml_dtypes; any shape) as tensor `path`; writing a path again records its next call. Returns that call number.
 
-        Raises ValueError (unknown role), TypeError (elements that are no numbers), parity_probe.Error (closed, disk full, ...).
+        `shard`, at level sketch: `array` is the part of tensor `path` that begins at `offset` of `axis`, whose size is `total` there: (axis, offset, total), a
+        list of such for several axes, or a parity_probe.sketch.Place for any regular part. parity_probe.sketch_files.merge adds the ranks' files up.
+        Raises ValueError (unknown role, a part that does not lie in the whole), TypeError (elements that are no numbers), parity_probe.Error (closed, disk full, ...).
         """
         if role not in ROLES:
             raise ValueError(f"{self.path}: role must be one of {', '.join(ROLES)}, not {role!r}")
+        if shard is not None and self._about["level"] != "sketch":
+            raise ValueError(f"{self.path}: parts of tensors can be recorded at level sketch only")
         path = str(path)
         dtype, raw = bits(array, f"{self.path}: {path}")
+        place = sketch.Place.of(raw.shape, shard)
         with self._lock:
             with self._writing() as file:
                 call = self._calls.get((path, role), 0)
                 self._calls[path, role] = call + 1
                 key = str(self._next)
                 self._next += 1
-                file.value(key, dtype, raw)
-                if role == "weight" and call == 0:
-                    file.link("weights", path, key)
-                file.event(e="point", path=path, call=call, role=role, v=int(key), d=dtype, s=list(raw.shape), k=key)
+                if self._about["level"] == "sketch":
+                    about = sketch.record(file, key, dtype, raw, role, place)
+                else:
+                    file.value(key, dtype, raw)
+                    about = {"d": dtype, "s": list(raw.shape), "k": key}
+                    if role == "weight" and call == 0:
+                        file.link("weights", path, key)
+                file.event(e="point", path=path, call=call, role=role, v=int(key), **about)
         return call
 
     def note(self, **text):

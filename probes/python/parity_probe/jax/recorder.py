@@ -22,7 +22,7 @@ _NOTHING = ("nothing was recorded: inside the block {what} called, or only by wa
 class Recorder:
     """Enter it to record. An older file at `path` is replaced when the first value arrives; an exception in the block leaves the file with `complete` 0."""
 
-    def __init__(self, target, path, functions_, primitives, weights, config):
+    def __init__(self, target, path, functions_, primitives, weights, config, level="module"):
         self.path, self.error = os.fspath(path), None
         check_path(self.path)
         module = getattr(target, "module", None)
@@ -44,7 +44,7 @@ class Recorder:
         self._running, self._known, self._contents, self._second, self._differences, self._busy = [], {}, Contents(primitives), {}, {}, False
         model = "" if target is None else getattr(self._root or type(target), "__name__", "")
         self._writer = Writer(self.path, config if config is not None else about.configuration(target), model, f"parity_probe.jax {__version__}",
-                              about=lambda: about.collect(self._dtypes))
+                              about=lambda: about.collect(self._dtypes), level=level)
 
     # the block
 

@@ -1,0 +1,71 @@
+"""SketchProgram: what a recording of level sketch keeps of a run: no ops, only sketches of the model's inputs, weights and every module's results."""
+from . import boundaries, provenance, sketch, weight_names
+from .dump_file import DumpFile
+from .torch_bits import dtype_name, shape, storable, torch_bits
+
+
+class _Frame:
+    """A running module call."""
+    __slots__ = ("path", "call", "type")
+
+    def __init__(self, path, call, type_):
+        self.path, self.call, self.type = path, call, type_
+
+
+class SketchProgram:
+    """Stands in for Program: every method runs with dispatch modes off and may raise (the recorder then stops)."""
+
+    def __init__(self, path, model, producer):
+        self._path, self._model, self._producer = path, model, producer
+        self._file, self._next, self._calls, self._points = None, 0, {}, {}
+
+    @property
+    def file(self):
+        if self._file is None:
+            self._file = DumpFile(self._path, "sketch", self._producer, type(self._model).__name__, provenance.collect_torch(self._model))
+        return self._file
+
+    def _write(self, t, path, call, role, **more):
+        value, self._next = self._next, self._next + 1
+        if storable(t):
+            about = sketch.record(self.file, str(value), *torch_bits(t)[:2], role)
+        else:
+            about = {"d": dtype_name(t.dtype), "s": shape(t)}
+        self.file.event(e="point", path=path, call=call, role=role, v=value, **about, **more)
+
+    def begin_call(self, module, path, args, kwargs):
+        """Sketches the weights (once) and the arguments of the model itself; returns the frame for `end_call`."""
+        call = self._calls[path] = self._calls.get(path, -1) + 1
+        if path == "":
+            if call == 0:
+                for name, t in weight_names.of_model(self._model):
+                    self._write(t, name, 0, "weight")
+            for name, t in boundaries.inputs(module, args, kwargs)[0]:
+                self._write(t, name, call, "input")
+        return _Frame(path, call, type(module).__name__)
+
+    def end_call(self, frame, result, error):
+        """Sketches the results."""
+        if error is not None:
+            self.file.event(e="note", text=f"{frame.path or 'the model'}, call {frame.call}: {type(error).__name__}: {error}"[:1000])
+            return
+        for i, (_, t) in enumerate(boundaries.outputs(result)):
+            self._write(t, f"{frame.path}[{i}]" if i else frame.path, frame.call, "output", **{"class": frame.type})
+
+    def point(self, name, t):
+        """Sketches a tensor that the model named."""
+        call = self._points[name] = self._points.get(name, -1) + 1
+        self._write(t, name, call, "output")
+
+    def finish(self, complete):
+        """Closes. Raises parity_probe.Error when nothing was recorded."""
+        if self._file is not None:
+            self._file.close(complete)
+        elif complete:
+            from .errors import Error
+            raise Error(f"{self._path}: nothing was recorded: the model was not called inside the block")
+
+    def abandon(self):
+        """After an error: lets go of the file."""
+        if self._file is not None:
+            self._file.abandon()
