@@ -205,6 +205,23 @@ void pair_by_content(PortPairing& pairing, const Prints& all, const Prints& ther
             [](const PortPair& a, const PortPair& b) { return a.boundary < b.boundary; });
 }
 
+// Identity modules (dropout at inference) give their input another name: bitwise the same as a paired tensor recorded
+// beside them, they are accounted for.
+void name_repeats(PortPairing& pairing, const std::vector<CandidateTensor>& candidate) {
+  constexpr size_t kBeside = 3;
+  std::erase_if(pairing.unmatched, [&](size_t c) {
+    for (const PortPair& pair : pairing.pairs) {
+      const size_t p = pair.candidate, apart = p > c ? p - c : c - p;
+      if (apart > kBeside || candidate[p].shape != candidate[c].shape || candidate[p].dtype != candidate[c].dtype ||
+          !at::equal(candidate[p].load(), candidate[c].load()))
+        continue;
+      pairing.notes.push_back(fmt::format("{} repeats {} bit by bit", candidate[c].path, candidate[p].path));
+      return true;
+    }
+    return false;
+  });
+}
+
 }  // namespace
 
 PortPairing pair_recordings(const Dump& dump, const Program& reference, const std::vector<CandidateTensor>& candidate,
@@ -218,6 +235,7 @@ PortPairing pair_recordings(const Dump& dump, const Program& reference, const st
   // Modules first: a value that a module returns and an op passes on is the module's.
   pair_by_content(pairing, here, there, [](const NamedTensor& t) { return !is_op(t); });
   if (!pairing.unmatched.empty()) pair_by_content(pairing, here, there, [](const NamedTensor&) { return true; });
+  name_repeats(pairing, candidate);
   return pairing;
 }
 
