@@ -1,6 +1,8 @@
 """Frames compared a second, beside ffmpeg's filters and scikit-image: the same clips, one run, minimum of the repeats.
 
-    .venv-video/bin/python scripts/bench_video.py build/release/parity-check [--frames 57] [--repeats 3] [--json FILE]
+    .venv-video/bin/python scripts/bench_video.py build/release/parity-check [--frames 57] [--repeats 3] [--json FILE] [--vmaf FFMPEG]
+
+Runs take turns, so that a busy machine slows all of them down. `--vmaf`: a program ffmpeg with libvmaf, such as the one in the package imageio-ffmpeg.
 
 Compressed: two H.264 files. Raw: uint8 RGB arrays (.npy) for us and scikit-image, raw RGB video for ffmpeg. Ours computes everything that
 `parity-check video --metrics-only` prints: MSE, PSNR, Gaussian SSIM and MS-SSIM on RGB, exact percentiles, bias, flicker, diagnosis.
@@ -8,6 +10,7 @@ Compressed: two H.264 files. Raw: uint8 RGB arrays (.npy) for us and scikit-imag
 import argparse
 import json
 import pathlib
+import resource
 import subprocess
 import tempfile
 import time
@@ -20,17 +23,23 @@ def run(*command):
     subprocess.run([str(c) for c in command], check=True, capture_output=True)
 
 
-def fastest(work, repeats):
-    times = []
+def cpu_seconds():
+    return sum(usage.ru_utime + usage.ru_stime for usage in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)))
+
+
+def fastest(works, repeats):
+    """{name: (seconds, seconds of processors)}, the least of the repeats; all take a turn before the first is run again."""
+    times = {name: (float("inf"), float("inf")) for name in works}
     for _ in range(repeats):
-        start = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - start)
-    return min(times)
+        for name, work in works.items():
+            start, cpu = time.perf_counter(), cpu_seconds()
+            work()
+            times[name] = tuple(map(min, times[name], (time.perf_counter() - start, cpu_seconds() - cpu)))
+    return times
 
 
-def ffmpeg(inputs, graph):
-    run("ffmpeg", "-v", "error", "-nostdin", *inputs, "-lavfi", graph, "-f", "null", "-")
+def ffmpeg(inputs, graph, program="ffmpeg"):
+    run(program, "-v", "error", "-nostdin", *inputs, "-lavfi", graph, "-f", "null", "-")
 
 
 def clips(folder, size, frames):
@@ -44,7 +53,7 @@ def clips(folder, size, frames):
         np.save(folder / f"{name}.npy", np.fromfile(folder / f"{name}.rgb", np.uint8).reshape(frames, height, width, 3))
 
 
-def measure(program, size, frames, repeats):
+def measure(program, size, frames, repeats, vmaf):
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         clips(folder, size, frames)
@@ -59,18 +68,22 @@ def measure(program, size, frames, repeats):
             for a, b in zip(r[:few], c[:few]):
                 skimage.metrics.structural_similarity(a, b, data_range=255, channel_axis=2, gaussian_weights=True, sigma=1.5, use_sample_covariance=False)
 
-        seconds = {
-            "H.264: ffmpeg, decoding both": fastest(lambda: ffmpeg(mp4, "[0:v]nullsink;[1:v]null"), repeats),
-            "H.264: ffmpeg, psnr and ssim (luma and chroma)": fastest(lambda: ffmpeg(mp4, both), repeats),
-            "H.264: parity-check, everything": fastest(lambda: ours("mp4"), repeats),
-            "H.264: parity-check, without MS-SSIM and diagnosis": fastest(lambda: ours("mp4", "--no-ms-ssim", "--no-diagnosis"), repeats),
-            "H.264: parity-check, --space luma --ssim ffmpeg": fastest(lambda: ours("mp4", "--space", "luma", "--ssim", "ffmpeg", "--no-ms-ssim", "--no-diagnosis"), repeats),
-            "raw: ffmpeg, psnr and ssim": fastest(lambda: ffmpeg(raw, both), repeats),
-            "raw: parity-check, everything": fastest(lambda: ours("npy"), repeats),
-            "raw: parity-check, without MS-SSIM and diagnosis": fastest(lambda: ours("npy", "--no-ms-ssim", "--no-diagnosis"), repeats),
+        works = {
+            "H.264: ffmpeg, decoding both": lambda: ffmpeg(mp4, "[0:v]nullsink;[1:v]null"),
+            "H.264: ffmpeg, psnr and ssim (luma and chroma)": lambda: ffmpeg(mp4, both),
+            "H.264: parity-check, everything": lambda: ours("mp4"),
+            "H.264: parity-check, without MS-SSIM and diagnosis": lambda: ours("mp4", "--no-ms-ssim", "--no-diagnosis"),
+            "H.264: parity-check, --space luma --ssim ffmpeg": lambda: ours("mp4", "--space", "luma", "--ssim", "ffmpeg", "--no-ms-ssim", "--no-diagnosis"),
+            "raw: ffmpeg, psnr and ssim": lambda: ffmpeg(raw, both),
+            "raw: parity-check, everything": lambda: ours("npy"),
+            "raw: parity-check, without MS-SSIM and diagnosis": lambda: ours("npy", "--no-ms-ssim", "--no-diagnosis"),
         }
-        rates = {what: frames / s for what, s in seconds.items()}
-        rates["raw: scikit-image, Gaussian SSIM alone"] = few / fastest(scikit, 1)
+        if vmaf:
+            works["H.264: ffmpeg, libvmaf"] = lambda: ffmpeg(mp4, "[1:v][0:v]libvmaf=n_threads=2", vmaf)
+        works["raw: scikit-image, Gaussian SSIM alone"] = scikit
+        seconds = fastest(works, repeats)
+        counts = {what: few if what.startswith("raw: scikit") else frames for what in works}
+        rates = {what: (counts[what] / wall, 1000 * cpu / counts[what]) for what, (wall, cpu) in seconds.items()}
     return rates
 
 
@@ -80,12 +93,13 @@ if __name__ == "__main__":
     parser.add_argument("--frames", type=int, default=57)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--size", default="960x544,1920x1080")
+    parser.add_argument("--vmaf")
     parser.add_argument("--json")
     options = parser.parse_args()
     sizes = [tuple(map(int, s.split("x"))) for s in options.size.split(",")]
-    tables = {f"{w}x{h}": measure(options.program, (w, h), options.frames, options.repeats) for w, h in sizes}
-    print("| frames/s | " + " | ".join(tables) + " |\n|---|" + "--:|" * len(tables))
+    tables = {f"{w}x{h}": measure(options.program, (w, h), options.frames, options.repeats, options.vmaf) for w, h in sizes}
+    print("| frames/s (ms of processors a frame) | " + " | ".join(tables) + " |\n|---|" + "--:|" * len(tables))
     for what in next(iter(tables.values())):
-        print(f"| {what} | " + " | ".join(f"{t[what]:.1f}" for t in tables.values()) + " |")
+        print(f"| {what} | " + " | ".join("{:.1f} ({:.1f})".format(*t[what]) for t in tables.values()) + " |")
     if options.json:
         pathlib.Path(options.json).write_text(json.dumps(tables, indent=1) + "\n")

@@ -255,6 +255,14 @@ TEST_CASE("cli: video writes its report and exits as promised") {
                            "heat-map.png", "side-by-side.mp4"})
     CHECK_MESSAGE(fs::exists(fs::path(out) / file), file);
   CHECK(frames_of(out + "/side-by-side.mp4").size() == 12);
+  // One page that needs nothing else, runs nothing, and fits a phone.
+  const std::string page = read_text(out + "/video.html");
+  for (const char* part :
+       {"width=device-width", "prefers-color-scheme:dark", "one frame late", "data:image/svg+xml;base64,PD94",
+        "data:image/png;base64,iVBORw0KGgo", "data:video/mp4;base64,AAAA", "</html>"})
+    CHECK_MESSAGE(page.find(part) != std::string::npos, part);
+  for (const char* part : {"<script", "http://", "https://", "<link", "javascript:"})
+    CHECK_MESSAGE(page.find(part) == std::string::npos, part);
   const auto report = nlohmann::json::parse(read_text(json));
   CHECK(report["schema"] == "parity-report/1");
   CHECK(report["video"]["definition"]["ssim"]["window"] == "gaussian");

@@ -135,12 +135,14 @@ class Pictures {
     if (side_by_side_) side_by_side_->add(pair);
     any_ = true;
   }
-  ClipPictures finish() {
+  ClipPictures finish(std::vector<std::string>& warnings) {
     ClipPictures made;
     made.amplification = options_.amplify;
     if (side_by_side_ && any_) {
-      side_by_side_->close();
-      made.side_by_side = prefix_ + "side-by-side.mp4";
+      if (side_by_side_->close())
+        made.side_by_side = prefix_ + "side-by-side.mp4";
+      else
+        warnings.push_back("no side-by-side video: FFmpeg's libraries hold no H.264 encoder (libx264, libopenh264)");
     }
     if (!worst_.empty()) {
       made.contact_sheet = prefix_ + "worst-frames.png";
@@ -174,7 +176,7 @@ void compare_pair(const Pair& pair, size_t number, size_t pairs, const VideoOpti
   ClipResult result = compare_clips(pair.reference.string(), pair.candidate.string(), clip);
   result.name = pair.name;
   if (!options.metrics_only) {
-    report.pictures.push_back(pictures.finish());
+    report.pictures.push_back(pictures.finish(result.warnings));
     report.plots.push_back(draw_clip_plots(result, options.out, prefix));
   }
   report.clips.push_back(std::move(result));

@@ -30,6 +30,7 @@ class FrameCodecs {
   /// PNG, JPEG, TIFF, BMP, WebP: u8 or u16, 1 or 3 channels. True when there was an alpha channel, which is left out.
   virtual bool read_image(const std::filesystem::path& file, Frame& frame) = 0;
   virtual void write_png(const std::filesystem::path& file, const Frame& rgb) = 0;
+  /// Null when FFmpeg's libraries hold no H.264 encoder. Throws Error when the file cannot be written.
   virtual std::unique_ptr<VideoWriter> create_video(const std::filesystem::path& file, int width, int height,
                                                     double rate) = 0;
   /// Text whose capitals are `height` pixels high, its baseline's left end at (x, y).

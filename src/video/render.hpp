@@ -23,12 +23,14 @@ class SideBySide {
   /// The name of each side is written above it. Throws Error when the file cannot be written.
   SideBySide(std::filesystem::path file, double rate, double gain);
   void add(const ComparedPair& pair);
-  void close();
+  /// False when there is no video: no frames, or no H.264 encoder in FFmpeg's libraries.
+  bool close();
 
  private:
   std::filesystem::path file_;
   double rate_, gain_;
   std::unique_ptr<VideoWriter> writer_;
+  bool impossible_ = false;
 };
 
 /// Keeps the frames with the largest MSE, a handful: as small pictures, and the worst one whole.

@@ -45,6 +45,7 @@ SideBySide::SideBySide(std::filesystem::path file, double rate, double gain)
     : file_(std::move(file)), rate_(rate), gain_(gain) {}
 
 void SideBySide::add(const ComparedPair& pair) {
+  if (impossible_) return;
   Frame own_reference, own_candidate;
   const Frame &reference = displayed(pair.reference, own_reference),
               &candidate = displayed(pair.candidate, own_candidate);
@@ -70,12 +71,15 @@ void SideBySide::add(const ComparedPair& pair) {
                 {240, 240, 240});
   }
   if (!writer_) writer_ = frame_codecs().create_video(file_, canvas.frame().width, canvas.frame().height, rate_);
-  writer_->write(canvas.frame());
+  impossible_ = !writer_;
+  if (writer_) writer_->write(canvas.frame());
 }
 
-void SideBySide::close() {
-  if (writer_) writer_->close();
+bool SideBySide::close() {
+  const bool written = writer_ != nullptr;
+  if (written) writer_->close();
   writer_.reset();
+  return written;
 }
 
 }  // namespace parity

@@ -8,6 +8,7 @@ extern "C" {
 #include <fmt/format.h>
 
 #include <cmath>
+#include <string_view>
 
 #include "core/error.hpp"
 #include "video/codec/library.hpp"
@@ -15,13 +16,20 @@ extern "C" {
 namespace parity::codec {
 namespace {
 
+/// Debian's libraries hold the first; others only Cisco's. What comes out of either plays in browsers.
+const AVCodec* h264_encoder() {
+  for (const char* name : {"libx264", "libopenh264"})
+    if (const AVCodec* encoder = avcodec_find_encoder_by_name(name)) return encoder;
+  return nullptr;
+}
+
 class Mp4Writer : public VideoWriter {
  public:
-  Mp4Writer(std::filesystem::path file, int width, int height, double rate)
+  Mp4Writer(std::filesystem::path file, const AVCodec* encoder, int width, int height, double rate)
       : file_(std::move(file)), part_(file_.string() + ".part.mp4"), width_(width), height_(height) {
     av_log_set_level(AV_LOG_QUIET);
     try {
-      open(av_d2q(rate, 100000));
+      open(encoder, av_d2q(rate, 100000));
     } catch (...) {
       release();
       throw;
@@ -57,10 +65,8 @@ class Mp4Writer : public VideoWriter {
                             file_.string(), what, text));
   }
 
-  void open(AVRational rate) {
+  void open(const AVCodec* encoder, AVRational rate) {
     check(avformat_alloc_output_context2(&format_, nullptr, "mp4", part_.c_str()), "begin it");
-    const AVCodec* encoder = avcodec_find_encoder_by_name("libx264");
-    if (!encoder) throw Error(fmt::format("{}: FFmpeg's libraries lack libx264; use --no-video", file_.string()));
     codec_ = avcodec_alloc_context3(encoder);
     codec_->width = width_;
     codec_->height = height_;
@@ -70,10 +76,7 @@ class Mp4Writer : public VideoWriter {
     codec_->colorspace = AVCOL_SPC_SMPTE170M;
     codec_->color_range = AVCOL_RANGE_MPEG;
     codec_->flags |= AV_CODEC_FLAG_GLOBAL_HEADER;
-    av_opt_set(codec_->priv_data, "preset", "veryfast", 0);
-    av_opt_set(codec_->priv_data, "crf", "20", 0);
-    // Looking far ahead costs 400 MB at 3840 pixels of width and buys nothing here.
-    av_opt_set(codec_->priv_data, "x264-params", "rc-lookahead=4:sync-lookahead=0:bframes=1", 0);
+    set_quality(std::string_view(encoder->name) == "libx264");
     codec_->thread_count = 2;
     check(avcodec_open2(codec_, encoder, nullptr), "encode it");
     stream_ = avformat_new_stream(format_, nullptr);
@@ -94,6 +97,17 @@ class Mp4Writer : public VideoWriter {
     frame_->height = height_;
     check(av_frame_get_buffer(frame_, 0), "encode it");
     packet_ = av_packet_alloc();
+  }
+
+  void set_quality(bool x264) {
+    if (!x264) {
+      codec_->bit_rate = int64_t{3} * width_ * height_;
+      return;
+    }
+    av_opt_set(codec_->priv_data, "preset", "veryfast", 0);
+    av_opt_set(codec_->priv_data, "crf", "20", 0);
+    // Looking far ahead costs 400 MB at 3840 pixels of width and buys nothing here.
+    av_opt_set(codec_->priv_data, "x264-params", "rc-lookahead=4:sync-lookahead=0:bframes=1", 0);
   }
 
   void encode(const AVFrame* frame) {
@@ -136,7 +150,9 @@ class Mp4Writer : public VideoWriter {
 }  // namespace
 
 std::unique_ptr<VideoWriter> create_video(const std::filesystem::path& file, int width, int height, double rate) {
-  return std::make_unique<Mp4Writer>(file, width, height, rate);
+  const AVCodec* encoder = h264_encoder();
+  if (!encoder) return nullptr;
+  return std::make_unique<Mp4Writer>(file, encoder, width, height, rate);
 }
 
 }  // namespace parity::codec
