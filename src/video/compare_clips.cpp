@@ -104,6 +104,10 @@ class Comparison {
     if (result_.reference_frames == 0 || result_.candidate_frames == 0)
       throw Error(
           fmt::format("{}: holds no frames", result_.reference_frames == 0 ? reference_path_ : candidate_path_));
+    for (const FrameSource* source : {reference_.get(), candidate_.get()})  // what only reading showed
+      for (const std::string& warning : source->facts().warnings)
+        if (std::find(result_.warnings.begin(), result_.warnings.end(), warning) == result_.warnings.end())
+          result_.warnings.push_back(warning);
     summarise();
     judge(result_, options_.thresholds, times_apart_);
     if (options_.diagnose) explain();

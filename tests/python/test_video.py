@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 
 import h5py
@@ -207,3 +208,89 @@ def test_alpha_and_odd_sizes(scratch):
     assert len(video(scratch / "one.png", scratch / "one.png")["frames"]) == 1
     ffmpeg("-i", scratch / "odd.mkv", "-vf", "format=rgba", "-frames:v", 1, scratch / "rgba.png")
     assert any("alpha" in warning for warning in video(scratch / "one.png", scratch / "rgba.png")["warnings"])
+
+
+def test_ten_bit_rgb_against_ffmpeg(scratch):
+    r = cut(PRISTINE, scratch / "r.mkv", "-c:v", "ffv1", "-pix_fmt", "yuv420p10le")
+    c = cut(DISTORTED, scratch / "c.mkv", "-c:v", "ffv1", "-pix_fmt", "yuv420p10le")
+    width, height = probe(r)
+    a, b = (np.frombuffer(ffmpeg("-i", clip, "-f", "rawvideo", "-pix_fmt", "rgb48le", "-"), np.uint16).reshape(-1, height, width, 3) / 65535.0 for clip in (r, c))
+    frames = video(r, c)["frames"]
+    assert [f["mse"] for f in frames] == pytest.approx(np.mean((a - b) ** 2, (1, 2, 3)), rel=1e-6)
+    for i in (0, FRAMES - 1):
+        assert frames[i]["ssim"] == pytest.approx(skimage.metrics.structural_similarity(
+            a[i], b[i], data_range=1, channel_axis=2, gaussian_weights=True, sigma=1.5, use_sample_covariance=False), abs=1e-4)
+
+
+@pytest.mark.parametrize("size", ["101x67", "15x11", "9x200", "1x1"])
+def test_odd_sizes_of_one_frame_and_of_many(scratch, size):
+    """Against scikit-image; smaller than the window there is no SSIM, and that is no failure."""
+    for name, seed in (("r", 1), ("c", 2)):
+        ffmpeg("-f", "lavfi", "-i", f"testsrc2=size={size}:rate=25:duration=0.2,noise=alls={seed * 9}:all_seed={seed}:allf=t,format=gbrp", "-c:v", "ffv1", scratch / f"{name}.mkv")
+        ffmpeg("-i", scratch / f"{name}.mkv", "-frames:v", 1, "-c:v", "ffv1", scratch / f"one-{name}.mkv")
+    r, c = rgb(scratch / "r.mkv"), rgb(scratch / "c.mkv")
+    for prefix, count in (("", 5), ("one-", 1)):
+        frames = video(scratch / f"{prefix}r.mkv", scratch / f"{prefix}c.mkv")["frames"]
+        assert len(frames) == count and frames[0]["flicker"] is None
+        for f, a, b in zip(frames, r, c):
+            assert f["mse"] == pytest.approx(np.mean((a / 255.0 - b / 255.0) ** 2), rel=1e-9)
+            if min(a.shape[:2]) < 11:
+                assert f["ssim"] is None
+            else:
+                assert f["ssim"] == pytest.approx(skimage.metrics.structural_similarity(
+                    a, b, data_range=255, channel_axis=2, gaussian_weights=True, sigma=1.5, use_sample_covariance=False), abs=1e-4)
+    out = scratch / "out"
+    done = subprocess.run([PROGRAM, "video", str(scratch / "r.mkv"), str(scratch / "c.mkv"), "--out", str(out)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert len(rgb(out / "side-by-side.mp4")) == 5
+
+
+@pytest.mark.parametrize("suffix,options", [("mp4", ("-c:v", "libx264", "-crf", "30")), ("avi", ("-c:v", "mpeg4")), ("mkv", ("-c:v", "ffv1", "-level", "3", "-slicecrc", "1")),
+                                            ("webm", ("-c:v", "libvpx-vp9", "-b:v", "200k")), ("mpg", ("-c:v", "mpeg2video")), ("flv", ("-c:v", "flv"))])
+def test_damaged_bytes_never_crash_nor_pass_for_the_clip(scratch, suffix, options):
+    """Refused in one line, or decoded to other pictures (VP9 has no check sums); a check sum that does not fit is refused."""
+    whole = cut(PRISTINE, scratch / f"r.{suffix}", *options)
+    data, refused = whole.read_bytes(), 0
+    for share in (.3, .5, .7, .9):
+        broken, at = scratch / f"broken.{suffix}", int(len(data) * share)
+        broken.write_bytes(data[:at] + bytes(byte ^ 0x5a for byte in data[at:at + 64]) + data[at + 64:])
+        done = subprocess.run([PROGRAM, "video", str(whole), str(broken), "--metrics-only", "--json", str(scratch / "v.json")], capture_output=True, text=True)
+        assert done.returncode in (0, 1, 2), (share, done.returncode, done.stderr)
+        if done.returncode == 2:
+            refused += 1
+            assert done.stderr.count("\n") == 1 and "broken." in done.stderr
+        else:
+            assert not json.loads((scratch / "v.json").read_text())["video"]["summary"]["identical"]
+    assert refused == 4 if suffix == "mkv" else refused > 0 or suffix == "webm"
+
+
+PAGE = """<!doctype html><body><pre id=log></pre><canvas id=c width=64 height=16></canvas><script>
+const log = s => document.getElementById('log').textContent += s + '\\n', v = document.createElement('video');
+v.muted = true; v.src = 'side-by-side.mp4'; document.body.append(v);
+v.onerror = () => log('error ' + v.error.message);
+v.onloadeddata = () => { log('size ' + v.videoWidth + 'x' + v.videoHeight); v.play().catch(e => log('play ' + e)); };
+v.ontimeupdate = () => {
+  const x = document.getElementById('c').getContext('2d'); x.drawImage(v, 0, 0, 64, 16);
+  const d = x.getImageData(0, 0, 64, 16).data; let least = 255, most = 0;
+  for (let i = 0; i < d.length; i += 4) { least = Math.min(least, d[i]); most = Math.max(most, d[i]); }
+  if (v.currentTime > 0.3 && !window.done) { window.done = 1; log('played ' + v.currentTime.toFixed(2) + ' contrast ' + (most - least)); }
+};</script>"""
+
+
+def test_side_by_side_plays_in_chromium(scratch):
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    if not chromium:
+        pytest.skip("needs chromium")
+    out = scratch / "out"
+    subprocess.run([PROGRAM, "video", str(cut(PRISTINE, scratch / "r.mp4")), str(cut(DISTORTED, scratch / "c.mp4")), "--out", str(out), "-q"], check=True)
+    stream = json.loads(subprocess.run(["ffprobe", "-v", "error", "-show_streams", "-of", "json", str(out / "side-by-side.mp4")], check=True, capture_output=True).stdout)["streams"][0]
+    assert (stream["codec_name"], stream["pix_fmt"]) == ("h264", "yuv420p") and stream["profile"] in ("High", "Main", "Constrained Baseline")
+    data = (out / "side-by-side.mp4").read_bytes()
+    assert data.index(b"moov") < data.index(b"mdat")  # plays before it is loaded whole
+    (out / "page.html").write_text(PAGE)
+    text = subprocess.run([chromium, "--headless", "--no-sandbox", "--disable-gpu", "--autoplay-policy=no-user-gesture-required", "--allow-file-access-from-files", "--virtual-time-budget=8000",
+                           f"--user-data-dir={scratch / 'profile'}", "--dump-dom", (out / "page.html").as_uri()], capture_output=True, text=True, timeout=120).stdout
+    log = re.search("<pre id=\"log\">(.*?)</pre>", text, re.S).group(1)
+    assert f"size {stream['width']}x{stream['height']}" in log and "error" not in log, log
+    played = re.search(r"played ([\d.]+) contrast (\d+)", log)
+    assert played and int(played[2]) > 60, log

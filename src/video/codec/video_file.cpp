@@ -10,7 +10,11 @@ extern "C" {
 
 #include <algorithm>
 #include <cmath>
+#include <cstdarg>
+#include <cstdio>
+#include <mutex>
 #include <thread>
+#include <utility>
 
 #include "core/error.hpp"
 #include "video/codec/library.hpp"
@@ -45,12 +49,56 @@ struct FreeScaler {
   void operator()(SwsContext* p) const { sws_freeContext(p); }
 };
 
+/// What a decoder, in whichever of its threads, says of damage that its results do not show.
+class Complaints {
+ public:
+  void add(std::string text) {
+    const std::lock_guard lock(mutex_);
+    if (first_.empty()) first_ = std::move(text);
+  }
+  std::string take() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(first_, "");
+  }
+
+ private:
+  std::mutex mutex_;
+  std::string first_;
+};
+
+void note_complaint(void* who, int level, const char* format, va_list values) {
+  if (level > AV_LOG_ERROR || !who || *static_cast<const AVClass**>(who) != avcodec_get_class()) return;
+  auto* const complaints = static_cast<Complaints*>(static_cast<AVCodecContext*>(who)->opaque);
+  char text[256];
+  std::vsnprintf(text, sizeof text, format, values);
+  if (complaints) complaints->add(text);
+}
+
+/// The decoders built on FFmpeg's mpegvideo abort the program (5.1) when told to give up at the first error; they flag
+/// the frame otherwise.
+bool gives_up_cleanly(AVCodecID id) {
+  switch (id) {
+    case AV_CODEC_ID_MPEG4:
+    case AV_CODEC_ID_H263:
+    case AV_CODEC_ID_H263P:
+    case AV_CODEC_ID_FLV1:
+    case AV_CODEC_ID_MSMPEG4V1:
+    case AV_CODEC_ID_MSMPEG4V2:
+    case AV_CODEC_ID_MSMPEG4V3:
+    case AV_CODEC_ID_WMV1:
+    case AV_CODEC_ID_WMV2:
+      return false;
+    default:
+      return true;
+  }
+}
+
 class VideoFile : public FrameSource {
  public:
   VideoFile(const std::filesystem::path& file, bool luma, int threads) : luma_(luma) {
     facts_.path = file.string();
     facts_.kind = "video";
-    av_log_set_level(AV_LOG_QUIET);
+    av_log_set_callback(note_complaint);
     open_file();
     open_decoder(threads);
     describe();
@@ -67,6 +115,7 @@ class VideoFile : public FrameSource {
       feed();
     }
     if (frame_->flags & AV_FRAME_FLAG_CORRUPT || frame_->decode_error_flags != 0) broken("damaged data");
+    heed(complaints_.take());
     convert(out);
     if (frame_->best_effort_timestamp != AV_NOPTS_VALUE) {
       const double time = static_cast<double>(frame_->best_effort_timestamp) * av_q2d(stream_->time_base);
@@ -85,6 +134,17 @@ class VideoFile : public FrameSource {
   [[noreturn]] void broken(const std::string& why) const {
     throw Error(
         fmt::format("{}: frame {} cannot be decoded ({}); the file is truncated or damaged", facts_.path, index_, why));
+  }
+
+  /// A check sum that does not fit is damage; what else a decoder complains about may be meant so.
+  void heed(std::string complaint) {
+    if (complaint.empty()) return;
+    std::erase_if(complaint, [](char c) { return c == '\n'; });
+    if (complaint.find("CRC") != std::string::npos) broken(complaint);
+    if (!complained_)
+      facts_.warnings.push_back(fmt::format("{}: its decoder complains at frame {} ({}); is the file damaged?",
+                                            facts_.path, index_, complaint));
+    complained_ = true;
   }
 
   void open_file() {
@@ -115,7 +175,9 @@ class VideoFile : public FrameSource {
     codec_->thread_count =
         threads > 0 ? threads : std::clamp<int>(static_cast<int>(std::thread::hardware_concurrency()) + 1, 2, 6);
     codec_->pkt_timebase = stream_->time_base;
-    codec_->err_recognition = AV_EF_CRCCHECK | AV_EF_BITSTREAM | AV_EF_BUFFER | AV_EF_EXPLODE;
+    codec_->opaque = &complaints_;
+    codec_->err_recognition =
+        AV_EF_CRCCHECK | AV_EF_BITSTREAM | AV_EF_BUFFER | (gives_up_cleanly(decoder->id) ? AV_EF_EXPLODE : 0);
     if (const int code = avcodec_open2(codec_.get(), decoder, nullptr); code < 0)
       throw Error(fmt::format("{}: {} cannot be decoded ({})", facts_.path, decoder->name, message(code)));
   }
@@ -267,6 +329,8 @@ class VideoFile : public FrameSource {
   bool luma_, plane_ = false;
   int depth_ = 8;
   ClipFacts facts_;
+  Complaints complaints_;  // outlives the decoder
+  bool complained_ = false;
   std::unique_ptr<AVFormatContext, FreeFormat> format_;
   std::unique_ptr<AVCodecContext, FreeCodec> codec_;
   std::unique_ptr<AVPacket, FreePacket> packet_{av_packet_alloc()};
