@@ -57,6 +57,22 @@ TEST_CASE("selftest: two pairs, as text and as JSON") {
   CHECK(quiet.out.empty());
 }
 
+TEST_CASE("compare: the report of a wrong port comes with its first divergence alone; a right one's without") {
+  const Scratch scratch;
+  const auto compare = [&](const std::string& candidate, const char* out) {
+    return parity_check("compare " + reference_dump("selftest/gpt2.fp32.h5").string() + " " +
+                        reference_dump("selftest/" + candidate).string() + " --out " + (scratch / out).string());
+  };
+  CHECK(compare(kFault, "wrong").status == 1);
+  const std::string report = read_text(scratch / "wrong/report.md");
+  CHECK(report.find("[first_divergence.h5](first_divergence.h5)") != std::string::npos);
+  CHECK(report.find("TEST_CASE(\"port: transformer.h.0.attn") != std::string::npos);
+  CHECK(parity_check("replay " + (scratch / "wrong/first_divergence.h5").string()).status == 0);
+  CHECK(compare(kHonest, "right").status == 0);
+  CHECK(!fs::exists(scratch / "right/first_divergence.h5"));
+  CHECK(read_text(scratch / "right/report.md").find("first_divergence") == std::string::npos);
+}
+
 TEST_CASE("selftest: without faults nothing is said about recall") {
   const auto result = parity_check("selftest --only " + kHonest);
   CHECK(result.status == 0);

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "cli/command.hpp"
+#include "cli/first_divergence.hpp"
 #include "compare/blame.hpp"
 #include "compare/plain_job.hpp"
 #include "compare/port_job.hpp"
@@ -99,7 +100,11 @@ void write_reports(const Report& report, const CompareOptions& options) {
 int run_compare(const CompareOptions& options, const std::string& command_line) {
   const Sides sides = open_sides(options.reference, options.candidate, options.map);
   set_threads(sides, options.common);
-  const Report report = compared(options, sides, false, command_line);
+  Report report = compared(options, sides, false, command_line);
+  if (!options.out.empty()) {
+    fs::create_directories(options.out);
+    attach_repro(report, sides, options.out);
+  }
   write_reports(report, options);
   if (!options.common.quiet) fmt::print("{}\n", console_summary(report, want_colour()));
   return exit_status(report);

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <map>
-
 #include "cli/command.hpp"
 #include "compare/sides.hpp"
 #include "core/error.hpp"
@@ -19,25 +17,6 @@ struct Options {
   std::string file, layer, out, candidate, map;
   int call = -1;
 };
-
-// The port's values at the reference's boundaries, as compare would pair them.
-PortValues port_values(const Sides& sides) {
-  std::map<size_t, const PortPair*> pairs;
-  for (const PortPair& pair : sides.pairing.pairs) pairs[pair.boundary] = &pair;
-  return [pairs, &sides](size_t boundary) -> std::optional<at::Tensor> {
-    const auto found = pairs.find(boundary);
-    if (found == pairs.end()) return std::nullopt;
-    const at::Tensor value =
-        found->second->layout.to_reference(sides.candidate.tensors[found->second->candidate].load());
-    const Boundary& reference = sides.reference.program.boundaries[boundary];
-    if (value.sizes().vec() != reference.value.shape)
-      throw Error(
-          fmt::format("{}: '{}' has shape [{}], the reference's '{}' [{}]; give the layout in a map file (--map)",
-                      sides.candidate.file.string(), sides.candidate.tensors[found->second->candidate].path,
-                      fmt::join(value.sizes(), ", "), reference.path, fmt::join(reference.value.shape, ", ")));
-    return value;
-  };
-}
 
 Extracted run(const Options& options) {
   if (std::filesystem::exists(options.out) && std::filesystem::equivalent(options.out, options.file))

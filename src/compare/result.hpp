@@ -98,6 +98,7 @@ struct Report {
   std::map<std::string, Coverage> coverage;  // by reference name
   std::vector<std::string> warnings;
   std::vector<DtypePath> dtype_paths;
+  std::string repro_file, repro_test;  // the first divergence alone: extract beside the report, C++ test of it
 };
 
 /// Counts of every verdict, all keys present.

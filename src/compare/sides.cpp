@@ -116,4 +116,22 @@ Side describe_side(const OpenedSide& side) {
   return {side.file.string(), sha256, side.dump->model(), side.dump->producer(), side.dump->provenance()};
 }
 
+PortValues port_values(const Sides& sides) {
+  std::map<size_t, const PortPair*> pairs;
+  for (const PortPair& pair : sides.pairing.pairs) pairs[pair.boundary] = &pair;
+  return [pairs, &sides](size_t boundary) -> std::optional<at::Tensor> {
+    const auto found = pairs.find(boundary);
+    if (found == pairs.end()) return std::nullopt;
+    const at::Tensor value =
+        found->second->layout.to_reference(sides.candidate.tensors[found->second->candidate].load());
+    const Boundary& reference = sides.reference.program.boundaries[boundary];
+    if (value.sizes().vec() != reference.value.shape)
+      throw Error(
+          fmt::format("{}: '{}' has shape [{}], the reference's '{}' [{}]; give the layout in a map file (--map)",
+                      sides.candidate.file.string(), sides.candidate.tensors[found->second->candidate].path,
+                      fmt::join(value.sizes(), ", "), reference.path, fmt::join(reference.value.shape, ", ")));
+    return value;
+  };
+}
+
 }  // namespace parity

@@ -8,6 +8,7 @@
 #include "compare/candidate.hpp"
 #include "compare/port_pairing.hpp"
 #include "compare/result.hpp"
+#include "trace/extract.hpp"
 
 namespace parity {
 
@@ -35,6 +36,10 @@ struct Sides {
 /// Throws Error for files that cannot be used and for sides without a comparable tensor.
 Sides open_sides(const std::filesystem::path& reference, const std::filesystem::path& candidate,
                  const std::filesystem::path& map);
+
+/// The port's values at the reference's boundaries, as compare would pair them; `sides` must outlive them. They throw
+/// Error where shapes differ.
+PortValues port_values(const Sides& sides);
 
 /// Throws Error telling what to do when the reference holds no program.
 void require_program(const Sides& sides);

@@ -141,6 +141,16 @@ std::string op_row(const OpResult& op) {
               number(op.free ? op.free->rel_l2 : std::nullopt), number(op.predicted_free), number(op.amplification)});
 }
 
+std::string repro(const Report& report) {
+  if (report.repro_file.empty()) return "";
+  return fmt::format(
+      "## The first divergence alone\n\n"
+      "[{0}]({0}) holds that op's inputs, weights and program, and both results; "
+      "`parity-check replay {0}` runs it again. A test for the port:\n\n"
+      "<details>\n<summary>C++ (doctest)</summary>\n\n```cpp\n{1}```\n\n</details>\n\n",
+      report.repro_file, report.repro_test);
+}
+
 std::string everything(const Report& report) {
   if (report.ops.empty()) return "";
   std::string out =
@@ -184,8 +194,8 @@ std::string provenance(const Report& report) {
 void write_markdown(const Report& report, const std::filesystem::path& folder) {
   const Plots drawn = draw_plots(report, folder);
   std::string text = head(report);
-  for (const std::string& part :
-       {facts(report), kinds(report), plots(drawn), failures_part(report), everything(report), provenance(report)})
+  for (const std::string& part : {facts(report), kinds(report), plots(drawn), failures_part(report), repro(report),
+                                  everything(report), provenance(report)})
     text += part;
   write_file(folder / "report.md", text);
 }

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "report/growth.hpp"
 #include "report/markup.hpp"
 
 namespace parity {
@@ -136,6 +137,11 @@ std::vector<std::string> coverage_lines(const Report& report) {
 
 std::vector<std::string> method_lines(const Report& report) {
   std::vector<std::string> out;
+  for (const Growth& g : error_growth(report))
+    out.push_back(
+        fmt::format("Free-running error over the {} {} in {}: grows as depth^{:.2f} (independent roundings .5, "
+                    "a bias 1)",
+                    g.depth, g.pattern, g.dtype, g.exponent));
   for (const auto& [reference, c] : report.coverage) {
     if (!c.granularity.empty()) out.push_back("Granularity: " + c.granularity);
     if (c.directions > 0)

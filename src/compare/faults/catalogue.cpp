@@ -133,6 +133,7 @@ void Catalogue::join(const std::vector<FaultHypothesis>& single) {
     FaultHypothesis all = *group.front();
     all.detail += fmt::format(" and {} more places", group.size() - 1);
     all.wide_op = -1;  // one op alone no longer
+    ++all.rank;        // where one place explains as much, the others lie behind it
     for (const FaultHypothesis* h : group)
       all.deviation.rewrites.insert(h->deviation.rewrites.begin(), h->deviation.rewrites.end());
     const int first = all.deviation.rewrites.begin()->first;

@@ -1,0 +1,26 @@
+#include "cli/first_divergence.hpp"
+
+#include <fmt/format.h>
+
+#include "cli/snippet.hpp"
+#include "compare/repro.hpp"
+#include "core/error.hpp"
+
+namespace parity::cli {
+
+void attach_repro(Report& report, const Sides& sides, const std::filesystem::path& folder) {
+  const OpResult* op = first_divergence(report);
+  if (op == nullptr || !sides.replayable()) return;
+  const std::filesystem::path file = folder / "first_divergence.h5";
+  try {
+    extract(*sides.reference.dump, sides.reference.program, {op->path, op->call, port_values(sides)}, file);
+    const Dump cut(file);
+    const Program program = load_program(cut);
+    report.repro_test = test_snippet(cut, program, run_again(cut, program, Precision::recorded));
+    report.repro_file = file.filename().string();
+  } catch (const Error& error) {
+    report.warnings.push_back(fmt::format("no extract of the first divergence: {}", error.what()));
+  }
+}
+
+}  // namespace parity::cli

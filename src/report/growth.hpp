@@ -1,0 +1,20 @@
+// How the free-running error grows with depth.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "compare/result.hpp"
+
+namespace parity {
+
+/// Rows whose paths differ in one number alone ("blocks.*"), the shortest such pattern of a reference and dtype.
+struct Growth {
+  std::string pattern, dtype;
+  int depth = 0;        // how many of them
+  double exponent = 0;  // p of a least-squares fit of free rel_l2 = c depth^p in logarithms
+};
+
+/// Patterns of at least four blocks with a free-running error. Independent roundings add up to p = .5, a bias to 1.
+std::vector<Growth> error_growth(const Report& report);
+
+}  // namespace parity
