@@ -1,12 +1,19 @@
-"""What the JAX tests share: reading recordings, comparing bits."""
+"""What the JAX tests share: reading recordings, comparing bits, asking parity-check."""
 import json
+import os
+import pathlib
+import subprocess
 
 import h5py
 import ml_dtypes
 import numpy as np
+import pytest
 
 import parity_probe  # noqa: F401
 from parity_probe import element_types
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BINARY = os.environ.get("PARITY_CHECK_BINARY", str(ROOT / "build/dev/parity-check"))
 
 
 class Recording:
@@ -36,3 +43,62 @@ def same(a, b):
     """Bitwise equality of two arrays, of any library."""
     a, b = np.asarray(a), np.asarray(b)
     return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+
+
+class Reference:
+    """A recording of a PyTorch model: its configuration, weights and the inputs of each call as numpy arrays."""
+
+    def __init__(self, path):
+        self.path = path
+        with h5py.File(path, "r") as f:
+            self.config = json.loads(f.attrs["provenance"])["config"]
+            self.weights = {name: x[()] for name, x in f["weights"].items()}
+            self.inputs = [{name: x[()] for name, x in f["inputs"][call].items()} for call in sorted(f["inputs"], key=int)]
+
+
+def compare(reference, candidate, *options):
+    """(exit status, the report) of `parity-check compare`."""
+    report = pathlib.Path(candidate).with_suffix(".json")
+    done = subprocess.run([BINARY, "compare", str(reference), str(candidate), "--json", str(report), "--quiet", *map(str, options)], capture_output=True, text=True)
+    assert done.returncode in (0, 1, 3), done.stderr
+    return done.returncode, json.loads(report.read_text())
+
+
+def found(report):
+    """(path, call, name of the fault) of the first divergence, None when there is none."""
+    first = report["first_divergence"]
+    return first and (first["path"], first["call"], first["diagnosis"].split(" (")[0].split(":")[0])
+
+
+def named(name, function):
+    """`function` under another name: what stands in for a port's function is recorded under that one's."""
+    function.__name__ = name
+    return function
+
+
+def check_fault(reference, candidate, wanted, alarms, misnamed, misplaced, *options):
+    """The fault is red at the module where it begins, under its name: `wanted`, (path, call, name). `alarms`: where an honest port is red (see
+    FALSE_ALARM), which can come before the fault. `misnamed`, `misplaced`: why the tool is wrong today about name or place, None when it is not."""
+    status, report = compare(reference, candidate, *options)
+    path, call, name = found(report) or (None, None, None)
+    print(f"{wanted}: found {path}, call {call}: {name}")
+    if (path, call) != wanted[:2] and (path, call) in alarms:
+        pytest.xfail(FALSE_ALARM)
+    if status == 1 and (path, call) != wanted[:2] and misplaced:
+        pytest.xfail(f"placed at {path!r}: {misplaced}")
+    assert (status, path, call) == (1, *wanted[:2]), report["first_divergence"]
+    if name != wanted[2] and misnamed:
+        pytest.xfail(f"named {name!r}: {misnamed}")
+    assert name == wanted[2], report["first_divergence"]
+
+
+def check_honest(reference, candidate, *options):
+    """-> (report, where it is red) of a port without faults."""
+    _, report = compare(reference, candidate, *options)
+    red = [row for row in report["ops"] if row["verdict"] != "pass"]
+    assert all("found by its direction" in row["diagnosis"] and row["forced"]["rel_l2"] < 2 * 2**-24 for row in red), [(row["path"], row["diagnosis"]) for row in red]
+    return report, {(row["path"], row["call"]) for row in red}
+
+
+FALSE_ALARM = ("XLA's reciprocal root is off by half a rounding, the same for all of a row: a gain of 2e-8 to 6e-8, below the limit for gains (2 roundings), but "
+               "found by its direction as 'gain' or a hundredth of a 'norm eps'")

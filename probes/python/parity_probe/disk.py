@@ -2,7 +2,7 @@
 
 HDF5 gets its file through this object (h5py's fileobj driver) for three reasons. A flush changes structure in place, and a process killed halfway through
 leaves it torn: what a flush writes is therefore collected, blocks that nothing refers to yet go out first, the few changed ones last, back to back (a kill
-between the first and the last of those can still tear it: once in 40 kills when flushing without pause, never in 60 at 30 ms; the default is 1 s). After a
+between the first and the last of those can still tear it: once in 1150 files killed at random moments when flushing each 10 ms; the default is 1 s). After a
 failed write HDF5 can neither flush nor close and complains until the process ends: here it is told all went well, and the file stays what it was at its
 last flush. And a forked child that ends must not write the structure it inherited.
 """
