@@ -200,7 +200,7 @@ def test_kill_at_every_third_write(port, tmp_path):
 
 
 def test_what_recording_costs_a_model(port, tmp_path):
-    """Processor time of a small model (64 KiB a tensor, 4 MFLOP each) with and without recording; measured 0.8 to 1.1 on a busy machine, no more than its noise."""
+    """Processor time of a small model (64 KiB a tensor, 4 MFLOP each) with and without recording; measured 0.6 to 1.1 on a busy machine: less than its noise, so only a gross cost is caught."""
     seconds = json.loads(run(port, "ratio", tmp_path / "a.h5").stdout)
     print({kind: round(seconds[kind] / seconds["off_s"], 2) for kind in ("on_s", "statistics_s")})
     assert seconds["on_s"] < 2 * seconds["off_s"] and seconds["statistics_s"] < 2 * seconds["off_s"], seconds
