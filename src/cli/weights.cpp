@@ -68,6 +68,8 @@ void show(const Report& report, const Mapping& mapping, size_t pairs) {
   fmt::print("{}\n\n{}", headline_of(report), faults_text(report));
   fmt::print("mapping of {} parameters, reference = candidate, in {} rules:\n", pairs, mapping.weights.size());
   for (const std::string& rule : mapping.weights) fmt::print("  {}\n", plain(rule));
+  for (const std::string& pair : mapping.unwritable)
+    fmt::print("  {} (a name that no map file can hold)\n", plain(pair));
   fmt::print("\n");
   for (const std::string& warning : report.warnings) fmt::print("note: {}\n", plain(warning));
   fmt::print("{}\n", totals_text(report));

@@ -11,6 +11,7 @@
 #include "core/precision.hpp"
 #include "weights/conventions.hpp"
 #include "weights/faults.hpp"
+#include "weights/rows.hpp"
 
 namespace parity {
 namespace {
@@ -34,7 +35,7 @@ class Audit {
         candidate_(candidate),
         progress_(progress),
         units_(find_units(reference, candidate, progress)) {
-    intents_ = intents(units_.reference, units_.candidate, units_.held);
+    intents_ = intents(units_.reference, units_.candidate, units_.held, units_.similar);
     holders_.resize(units_.reference.size()), owners_.resize(units_.candidate.size());
     for (size_t h = 0; h < units_.held.size(); ++h) {
       holders_[units_.held[h].reference].push_back(h);
@@ -57,6 +58,8 @@ class Audit {
     }
     for (size_t r = 0; r < outcomes_.size(); ++r)
       if (!settled_[r]) search_left_over(r);
+    for (size_t r = 0; r < outcomes_.size(); ++r)
+      if (!settled_[r]) settle_by_name(r, true);
     add_rows();
     add_extras();
     return std::move(result_);
@@ -156,16 +159,17 @@ class Audit {
       return order.empty() ? "as in the reference" : "permuted by (" + order + ")";
     };
     out.fault = Fault{"transposed",
-                      fmt::format("transposed although its shape allows either: its axes are {}, {} by {}", axes(text),
-                                  axes(wanted), why),
+                      fmt::format("its shape allows either: its axes are {}, {} by {}", axes(text), axes(wanted), why),
                       Gate::structure, Verdict::fail, *expected};
     out.order = *expected;
   }
 
   // Its place is known and does not hold it (or it is constant, and content cannot say).
-  void settle_by_name(size_t r) {
+  void settle_by_name(size_t r, bool shared = false) {
     const Intent& intent = intents_[r];
     if (!intent.candidate) return;
+    if (unit(r).constant && !shared && claimed_.contains(*intent.candidate))
+      return;  // perhaps another free one is equal
     Outcome& out = outcomes_[r];
     const size_t c = *intent.candidate;
     out.candidate = c;
@@ -226,8 +230,8 @@ class Audit {
     const std::string a = role_of(mine), b = role_of(held_name);
     const std::string what = layers ? fmt::format("layers {} and {} swapped", fmt::join(mine.tokens.blocks, "."),
                                                   fmt::join(held_name.tokens.blocks, "."))
-                             : a != b && !a.empty() && !b.empty() ? fmt::format("{} and {} swapped", a, b)
-                                                                  : "swapped";
+                             : a != b && !a.empty() && !b.empty() ? fmt::format("{} and {}", a, b)
+                                                                  : "two parameters";
     fault.detail =
         fmt::format("{}: {}, whose place ({}) holds this one's", what, content, path(other(*intents_[p].candidate)));
     return fault;
@@ -352,16 +356,29 @@ class Audit {
     row.forced = measure(mine, in_reference_order(load(c, false), out.order, mine.sizes()));
   }
 
-  Fault missing(size_t r) const {
+  Fault missing(size_t r) {
     Fault fault{"missing", "no candidate tensor holds it or is named for it", Gate::structure, Verdict::missing, {}};
-    if (unit(r).constant && signature_of(load(unit(r), true)).least == 0)
+    const at::Tensor mine = load(unit(r), true);
+    if (unit(r).constant && mine.numel() > 0 && signature_of(mine).least == 0)
       fault.detail += "; it is all zero, so a port may do without";
+    for (size_t c = 0; c < units_.candidate.size() && !unit(r).constant && mine.dim() > 0; ++c) {
+      const Unit& u = other(c);
+      if (claimed_.contains(c) || u.shape.size() != unit(r).shape.size() || u.count() <= unit(r).count()) continue;
+      if (rows_found(mine, load(u, false)) < 0.95) continue;
+      fault = {"interleaved",
+               fmt::format("its rows lie scattered in {} (fused head by head?), which no map rule can say", path(u)),
+               Gate::structure,
+               Verdict::inconclusive,
+               {}};
+      holds_rows_.insert(u.tensor);
+      break;
+    }
     return fault;
   }
 
   static void fail(OpResult& row, const Fault& fault, const std::string& where) {
     const auto weight = [](Verdict v) {
-      return v == Verdict::shape ? 3 : v == Verdict::fail ? 2 : v == Verdict::missing ? 1 : 0;
+      return v == Verdict::shape ? 3 : v == Verdict::fail ? 2 : v != Verdict::pass ? 1 : 0;
     };
     if (weight(fault.verdict) > weight(row.verdict)) row.verdict = fault.verdict, row.gate = fault.gate;
     if (row.explanations.empty()) row.diagnosis.clear();
@@ -375,7 +392,7 @@ class Audit {
     for (const WeightPair& pair : result_.pairs) used.insert(pair.candidate);
     std::vector<std::string> computed;
     for (size_t c = 0; c < candidate_.parameters().size(); ++c) {
-      if (used.contains(c)) continue;
+      if (used.contains(c) || holds_rows_.contains(c)) continue;
       const Parameter& p = candidate_.parameters()[c];
       result_.coverage.unmatched_candidates.push_back(p.name);
       std::string copy;
@@ -409,6 +426,7 @@ class Audit {
   std::vector<Outcome> outcomes_;
   std::vector<bool> settled_;
   std::set<size_t> claimed_;
+  std::set<size_t> holds_rows_;  // candidate tensors in which rows of a lost parameter were found
   Conventions conventions_;
   std::vector<std::string> computed_;
   size_t by_name_ = 0;

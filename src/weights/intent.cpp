@@ -16,7 +16,7 @@ constexpr size_t kMostPairs = 1'000'000;  // of forms; beyond, only those that c
 
 // Weights of the evidence. Literal names outweigh all; content outweighs likeness unless roles (q, k, …) contradict.
 constexpr double kLiteral = 4, kContent = 2, kRoleShare = 0.15, kSameForm = 0.3, kLikeness = 0.6, kModule = 0.5,
-                 kParent = 0.2, kRoles = 1;
+                 kParent = 0.2, kRoles = 1, kSimilarVote = 0.5;
 
 struct Interned {
   std::vector<int> of;                     // by unit
@@ -60,8 +60,9 @@ class Votes {
 
 class Intents {
  public:
-  Intents(const std::vector<Unit>& reference, const std::vector<Unit>& candidate, const std::vector<Held>& held)
-      : reference_(reference), candidate_(candidate), held_(held) {
+  Intents(const std::vector<Unit>& reference, const std::vector<Unit>& candidate, const std::vector<Held>& held,
+          const std::vector<Held>& similar)
+      : reference_(reference), candidate_(candidate), held_(held), similar_(similar) {
     const auto form = [](const ParameterName& n) { return n.form; };
     const auto module = [](const ParameterName& n) { return n.module_form; };
     const auto parent = [](const ParameterName& n) { return n.parent_form; };
@@ -92,19 +93,20 @@ class Intents {
     for (const Held& h : held_) ++mine[h.reference], ++theirs[h.candidate];
     std::map<int, double> offsets;
     double all = 0;
-    for (const Held& h : held_) {
+    const auto count = [&](const Held& h, double weight) {
       const Unit &r = reference_[h.reference], &c = candidate_[h.candidate];
-      const double weight = 1 / (mine[h.reference] * theirs[h.candidate]);
       form_votes_.add(forms_[0].of[h.reference], forms_[1].of[h.candidate], weight);
       if (!roles_differ(r.name, c.name)) {
         module_votes_.add(modules_[0].of[h.reference], modules_[1].of[h.candidate], weight);
         parent_votes_.add(parents_[0].of[h.reference], parents_[1].of[h.candidate], weight);
       }
       const auto &a = r.name.tokens.blocks, &b = c.name.tokens.blocks;
-      if (a.empty() || a.size() != b.size()) continue;
+      if (a.empty() || a.size() != b.size()) return;
       offsets[b[0] - a[0]] += weight;
       all += weight;
-    }
+    };
+    for (const Held& h : held_) count(h, 1 / (mine[h.reference] * theirs[h.candidate]));
+    for (const Held& h : similar_) count(h, kSimilarVote);
     if (literal_) return;  // equal names do not count from another number
     for (const auto& [offset, weight] : offsets)
       if (weight > 0.5 * all) offset_ = offset;
@@ -206,7 +208,7 @@ class Intents {
 
   const std::vector<Unit>& reference_;
   const std::vector<Unit>& candidate_;
-  const std::vector<Held>& held_;
+  const std::vector<Held>&held_, &similar_;
   Interned forms_[2], modules_[2], parents_[2];
   std::unordered_map<std::string, size_t> by_plain_;
   Votes form_votes_, module_votes_, parent_votes_;
@@ -224,8 +226,8 @@ int64_t Unit::count() const {
 }
 
 std::vector<Intent> intents(const std::vector<Unit>& reference, const std::vector<Unit>& candidate,
-                            const std::vector<Held>& held) {
-  return Intents(reference, candidate, held).run();
+                            const std::vector<Held>& held, const std::vector<Held>& similar) {
+  return Intents(reference, candidate, held, similar).run();
 }
 
 }  // namespace parity

@@ -32,8 +32,8 @@ struct Intent {
   std::string evidence;    // "name", "name as in 29 other pairs", "likest name (0.71)"
 };
 
-/// By reference unit.
+/// By reference unit. `similar`: pairs that are alike without being equal; they count half.
 std::vector<Intent> intents(const std::vector<Unit>& reference, const std::vector<Unit>& candidate,
-                            const std::vector<Held>& held);
+                            const std::vector<Held>& held, const std::vector<Held>& similar);
 
 }  // namespace parity

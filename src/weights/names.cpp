@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <set>
 #include <string_view>
 
 namespace parity {
@@ -58,6 +60,39 @@ size_t common_prefix(const std::vector<std::string>& paths) {
   return dot == std::string::npos ? 0 : dot + 1;
 }
 
+// "blk." of "blk.7.": containers whose numbered members hold the same three or more parameters each, and which
+// name_tokens does not know for layers. By the path up to the number.
+std::set<std::string> layer_containers(const std::vector<std::string>& paths) {
+  std::map<std::string, std::map<std::string, std::set<std::string>>>
+      members;  // container -> number -> rest of the path
+  for (const std::string& path : paths)
+    for (size_t begin = 1; begin < path.size(); ++begin) {
+      if (path[begin - 1] != '.' || path[begin] < '0' || path[begin] > '9') continue;
+      const size_t end = std::min(path.find_first_not_of("0123456789", begin), path.size());
+      if (end < path.size() && path[end] == '.' && name_tokens(path).blocks.empty())
+        members[path.substr(0, begin)][path.substr(begin, end - begin)].insert(path.substr(end));
+      begin = end;
+    }
+  std::set<std::string> found;
+  for (const auto& [container, numbered] : members) {
+    std::map<std::set<std::string>, int> alike;
+    for (const auto& [number, rest] : numbered)
+      if (rest.size() >= 3 && ++alike[rest] >= 2) found.insert(container);
+  }
+  return found;
+}
+
+// With "blocks." for the first such container, so that its number counts as a layer's.
+std::string with_layers(const std::string& path, const std::set<std::string>& containers) {
+  for (const std::string& container : containers)
+    if (path.starts_with(container) && path.size() > container.size() && path[container.size()] >= '0' &&
+        path[container.size()] <= '9') {
+      const size_t dot = container.size() < 2 ? std::string::npos : container.find_last_of('.', container.size() - 2);
+      return container.substr(0, dot == std::string::npos ? 0 : dot + 1) + "blocks." + path.substr(container.size());
+    }
+  return path;
+}
+
 bool has(const ParameterName& name, std::string_view word) {
   return std::any_of(name.tokens.words.begin(), name.tokens.words.end(),
                      [&](const auto& token) { return token.text == word; });
@@ -67,15 +102,17 @@ bool has(const ParameterName& name, std::string_view word) {
 
 std::vector<ParameterName> parameter_names(const std::vector<std::string>& paths) {
   const size_t prefix = common_prefix(paths);
+  const std::set<std::string> containers = layer_containers(paths);
   std::vector<ParameterName> names;
   for (const std::string& path : paths) {
     ParameterName name;
     name.path = path;
     divide(name);
     const bool named = !name.kind.empty();
-    name.tokens = name_tokens(named ? name.module : path);
-    name.module_form = named ? name.tokens.shape : name_tokens(name.module).shape;
-    if (const std::string parent = owner_of(name.module); !parent.empty()) name.parent_form = name_tokens(parent).shape;
+    const auto tokens = [&](const std::string& text) { return name_tokens(with_layers(text, containers)); };
+    name.tokens = tokens(named ? name.module : path);
+    name.module_form = named ? name.tokens.shape : tokens(name.module).shape;
+    if (const std::string parent = owner_of(name.module); !parent.empty()) name.parent_form = tokens(parent).shape;
     name.form = name.tokens.shape + "| " + (named ? name.kind : name.leaf);
     name.plain = named ? name.module.substr(std::min(prefix, name.module.size())) + "|" + name.kind
                        : path.substr(std::min(prefix, path.size()));

@@ -39,6 +39,33 @@ std::vector<float> numbers(const at::Tensor& t) {
   return {x.const_data_ptr<float>(), x.const_data_ptr<float>() + x.numel()};
 }
 
+// For each row of `mine` the nearest of `theirs` that no other took, by random projections; -1: none within what
+// rounding explains. Equal rows stay in place.
+std::vector<int64_t> nearest_rows(const at::Tensor& mine, const at::Tensor& theirs) {
+  const at::Tensor signs = random_signs(mine.size(1));  // (width, kPrints)
+  const std::vector<float> a = numbers(mine.matmul(signs)), b = numbers(theirs.matmul(signs));
+  const std::vector<float> norms = numbers(mine.norm(2, 1));
+  std::vector<int64_t> order(theirs.size(0)), nearest(mine.size(0), -1);
+  std::iota(order.begin(), order.end(), int64_t{0});
+  std::sort(order.begin(), order.end(), [&](int64_t i, int64_t j) { return b[i * kPrints] < b[j * kPrints]; });
+  std::vector<bool> taken(order.size(), false);
+  for (int64_t i = 0; i < mine.size(0); ++i) {
+    const float* print = &a[i * kPrints];
+    const float window = static_cast<float>(kWindow) * norms[i] + 1e-30f;
+    float least = window;
+    auto at = std::lower_bound(order.begin(), order.end(), print[0] - window,
+                               [&](int64_t j, float value) { return b[j * kPrints] < value; });
+    for (; at != order.end() && b[*at * kPrints] <= print[0] + window; ++at) {
+      if (taken[*at]) continue;
+      float distance = 0;
+      for (int64_t k = 0; k < kPrints; ++k) distance = std::max(distance, std::abs(print[k] - b[*at * kPrints + k]));
+      if (distance < least || (distance == least && *at == i)) least = distance, nearest[i] = *at;
+    }
+    if (nearest[i] >= 0) taken[nearest[i]] = true;
+  }
+  return nearest;
+}
+
 // The largest run length that the permutation keeps together, dividing its size.
 size_t block_length(const std::vector<int64_t>& permutation) {
   const size_t n = permutation.size();
@@ -106,31 +133,18 @@ std::optional<int64_t> find_rows(const RowSums& whole, const RowSums& part) {
 std::optional<std::vector<int64_t>> row_permutation(const at::Tensor& reference, const at::Tensor& candidate,
                                                     int64_t axis) {
   const at::Tensor mine = as_rows(reference, axis), theirs = as_rows(candidate, axis);
-  const int64_t n = mine.size(0);
-  if (n < 2 || mine.sizes() != theirs.sizes()) return std::nullopt;
-  const at::Tensor signs = random_signs(mine.size(1));  // (width, kPrints)
-  const std::vector<float> a = numbers(mine.matmul(signs)), b = numbers(theirs.matmul(signs));
-  const std::vector<float> norms = numbers(mine.norm(2, 1));
-  std::vector<int64_t> order(n);
-  std::iota(order.begin(), order.end(), int64_t{0});
-  std::sort(order.begin(), order.end(), [&](int64_t i, int64_t j) { return b[i * kPrints] < b[j * kPrints]; });
-  std::vector<int64_t> permutation(n, -1);
-  std::vector<bool> taken(n, false);
-  for (int64_t i = 0; i < n; ++i) {
-    const float* print = &a[i * kPrints];
-    float least = static_cast<float>(kWindow) * norms[i] + 1e-30f;  // farther away no rounding explains it
-    auto at = std::lower_bound(order.begin(), order.end(), print[0] - least,
-                               [&](int64_t j, float value) { return b[j * kPrints] < value; });
-    for (; at != order.end() && b[*at * kPrints] <= print[0] + static_cast<float>(kWindow) * norms[i]; ++at) {
-      if (taken[*at]) continue;
-      float distance = 0;
-      for (int64_t k = 0; k < kPrints; ++k) distance = std::max(distance, std::abs(print[k] - b[*at * kPrints + k]));
-      if (distance < least || (distance == least && *at == i)) least = distance, permutation[i] = *at;
-    }
-    if (permutation[i] < 0) return std::nullopt;
-    taken[permutation[i]] = true;
-  }
-  return std::is_sorted(permutation.begin(), permutation.end()) ? std::nullopt : std::optional(permutation);
+  if (mine.size(0) < 2 || mine.sizes() != theirs.sizes()) return std::nullopt;
+  std::vector<int64_t> permutation = nearest_rows(mine, theirs);
+  if (std::count(permutation.begin(), permutation.end(), -1) > 0) return std::nullopt;
+  return std::is_sorted(permutation.begin(), permutation.end()) ? std::nullopt : std::optional(std::move(permutation));
+}
+
+double rows_found(const at::Tensor& part, const at::Tensor& whole) {
+  const at::Tensor mine = as_rows(part, 0), theirs = as_rows(whole, 0);
+  if (mine.size(0) == 0 || mine.size(1) != theirs.size(1)) return 0;
+  const std::vector<int64_t> nearest = nearest_rows(mine, theirs);
+  const auto lost = std::count(nearest.begin(), nearest.end(), -1);
+  return 1 - static_cast<double>(lost) / static_cast<double>(nearest.size());
 }
 
 std::string permutation_text(const std::vector<int64_t>& permutation, const std::string& rows) {

@@ -31,6 +31,9 @@ std::optional<int64_t> find_rows(const RowSums& whole, const RowSums& part);
 std::optional<std::vector<int64_t>> row_permutation(const at::Tensor& reference, const at::Tensor& candidate,
                                                     int64_t axis);
 
+/// The share of `part`'s rows (axis 0) that are rows of `whole`, in any order: interleaved heads of a fused tensor.
+double rows_found(const at::Tensor& part, const at::Tensor& whole);
+
 /// "blocks of 64 rows: 0 1 2 3 come as 2 0 1 3", "rows in reverse", "rows interleaved: …".
 std::string permutation_text(const std::vector<int64_t>& permutation, const std::string& rows);
 

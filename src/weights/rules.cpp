@@ -69,6 +69,10 @@ std::vector<Rule> captured(const std::vector<Rule>& rules, size_t nth, const std
   return out;
 }
 
+bool writable(const std::string& name) {
+  return !name.empty() && name.find_first_of("#*{}\"= ()") == std::string::npos;
+}
+
 std::string steps_text(const Layout& layout) {
   const std::string text = layout.text();
   return text.empty() ? text : fmt::format(" {}", text);
@@ -128,7 +132,7 @@ class Modules {
     std::vector<std::string> order;
     for (const WeightPair& pair : audit_.pairs) {
       const std::string module = owner_of(mine_[pair.reference].name);
-      if (module.empty()) continue;
+      if (!writable(module) || !writable(owner_of(theirs_[pair.candidate].name))) continue;
       if (!targets.contains(module)) order.push_back(module);
       targets[module].insert(owner_of(theirs_[pair.candidate].name));
       const auto& axes = pair.layout.permutation;
@@ -165,14 +169,18 @@ class Modules {
 }  // namespace
 
 Mapping mapping_of(const AuditResult& audit, const WeightSide& reference, const WeightSide& candidate) {
+  Mapping mapping;
   std::vector<Rule> weights;
   for (const WeightPair& pair : audit.pairs) {
     const Parameter& mine = reference.parameters()[pair.reference];
     std::string left = mine.name;
     if (pair.reference_part) left += part_text(*pair.reference_part, mine.shape);
-    weights.push_back({left, candidate.parameters()[pair.candidate].name, steps_text(pair.layout)});
+    const Rule rule{left, candidate.parameters()[pair.candidate].name, steps_text(pair.layout), false};
+    if (writable(mine.name) && writable(rule.right))
+      weights.push_back(rule);
+    else
+      mapping.unwritable.push_back(rule.text());
   }
-  Mapping mapping;
   mapping.weights = generalised(weights);
   mapping.modules = generalised(Modules(audit, reference.parameters(), candidate.parameters()).rules(mapping.left_out));
   return mapping;
@@ -188,6 +196,7 @@ std::string map_file(const Mapping& mapping, const std::string& reference, const
     text += "# left to compare's own search, its axes may be permuted as its weight's are: " + module + "\n";
   text += "\n# The weights themselves (compare checks that they are there):\n";
   for (const std::string& rule : mapping.weights) text += rule + "\n";
+  for (const std::string& pair : mapping.unwritable) text += "# not a rule, because of its name: " + pair + "\n";
   return text;
 }
 

@@ -8,9 +8,10 @@
 namespace parity {
 
 struct Mapping {
-  std::vector<std::string> weights;   // "h.{i}.attn.q.weight = layers.{i}.q.kernel perm(1,0)"
-  std::vector<std::string> modules;   // "h.{i}.attn.q = layers.{i}.q": the boundaries that follow from them
-  std::vector<std::string> left_out;  // modules whose results may be laid out otherwise (permuted convolutions)
+  std::vector<std::string> weights;     // "h.{i}.attn.q.weight = layers.{i}.q.kernel perm(1,0)"
+  std::vector<std::string> modules;     // "h.{i}.attn.q = layers.{i}.q": the boundaries that follow from them
+  std::vector<std::string> left_out;    // modules whose results may be laid out otherwise (permuted convolutions)
+  std::vector<std::string> unwritable;  // pairs with names that a map file cannot hold ("a #1")
 };
 
 /// Rules that give back every pair exactly: each is tried with NameMap before it is returned. Tied and unsound pairs

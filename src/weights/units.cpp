@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -12,6 +13,8 @@
 namespace parity {
 namespace {
 
+constexpr int64_t kSamples = 128, kLeastSimilar = 32;  // elements
+constexpr double kSimilar = 0.9;    // correlation; that of 32 unrelated samples exceeds it once in 1e12
 constexpr int64_t kLeastFused = 8;  // elements: smaller tensors are found in larger ones by chance
 
 // One side with what is known of its tensors.
@@ -19,7 +22,7 @@ struct Known {
   const WeightSide& side;
   std::vector<ParameterName> names;
   std::vector<Signature> signatures;
-  std::vector<bool> matched;                           // whole
+  std::vector<bool> matched, similar;                  // whole
   std::map<size_t, std::vector<Slice>> slices;         // of fused tensors, ascending, without gaps
   std::map<std::pair<size_t, int64_t>, RowSums> sums;  // by tensor and axis
 
@@ -36,7 +39,7 @@ struct Known {
 };
 
 Known look_at(const WeightSide& side, const AuditProgress& progress) {
-  Known known{side, {}, {}, {}, {}, {}};
+  Known known{side, {}, {}, {}, {}, {}, {}};
   std::vector<std::string> paths;
   for (size_t i = 0; i < side.parameters().size(); ++i) {
     progress("reading " + side.parameters()[i].name);
@@ -45,6 +48,7 @@ Known look_at(const WeightSide& side, const AuditProgress& progress) {
   }
   known.names = parameter_names(paths);
   known.matched.assign(paths.size(), false);
+  known.similar.assign(paths.size(), false);
   return known;
 }
 
@@ -60,11 +64,15 @@ class Search {
 
   Units run() {
     match_whole();
+    match_similar();
     find_parts(r_, c_);
     find_parts(c_, r_);
     for (Known* known : {&r_, &c_}) spread_parts(*known), add_units(*known);
     for (const auto& [r, c, content] : whole_)
       units_.held.push_back({first_unit_[0].at(r), first_unit_[1].at(c), content});
+    for (const auto& [r, c, content] : similar_)
+      if (!r_.slices.contains(r) && !c_.slices.contains(c))
+        units_.similar.push_back({first_unit_[0].at(r), first_unit_[1].at(c), content});
     match_parts();
     return std::move(units_);
   }
@@ -98,6 +106,42 @@ class Search {
     }
   }
 
+  // Of tensors that no content pairs, those whose samples are correlated beyond chance: the best one for each.
+  void match_similar() {
+    std::map<std::pair<size_t, std::vector<int64_t>>, std::vector<double>> known;
+    for (size_t r = 0; r < r_.count(); ++r) {
+      const Parameter& mine = r_.parameter(r);
+      if (!r_.open(r) || r_.signatures[r].constant() || mine.count() < kLeastSimilar) continue;
+      progress_("samples of " + mine.name);
+      const auto places = sample_places(mine.count(), kSamples);
+      std::map<std::vector<int64_t>, std::vector<double>> own;
+      double most = kSimilar;
+      std::optional<Whole> best;
+      for (size_t c = 0; c < c_.count(); ++c) {
+        const Parameter& theirs = c_.parameter(c);
+        if (!c_.open(c) || c_.signatures[c].constant() || theirs.count() != mine.count()) continue;
+        for (const Order& order : orders_between(theirs.shape, mine.shape)) {
+          std::vector<double>&a = own[order.reference], &b = known[{c, order.candidate}];
+          if (a.empty()) a = sample(r_.side.load(r), order.reference, places);
+          if (b.empty()) b = sample(c_.side.load(c), order.candidate, places);
+          if (const double x = std::abs(correlation(a, b)); x > most) most = x, best = Whole{r, c, {order, {}}};
+        }
+      }
+      if (!best) continue;
+      similar_.push_back(*best);
+      r_.similar[r] = c_.similar[best->candidate] = true;
+    }
+  }
+
+  static double correlation(const std::vector<double>& a, const std::vector<double>& b) {
+    const auto n = static_cast<double>(a.size());
+    double sa = 0, sb = 0, saa = 0, sbb = 0, sab = 0;
+    for (size_t i = 0; i < a.size(); ++i)
+      sa += a[i], sb += b[i], saa += a[i] * a[i], sbb += b[i] * b[i], sab += a[i] * b[i];
+    const double spread = (saa - sa * sa / n) * (sbb - sb * sb / n);
+    return spread > 0 ? (sab - sa * sb / n) / std::sqrt(spread) : 0;
+  }
+
   // A tensor that has a namesake of its size is faulty rather than fused.
   static std::set<size_t> unnamed(const Known& mine, const Known& other) {
     std::map<std::string, int64_t> counts;
@@ -106,7 +150,7 @@ class Search {
     for (size_t i = 0; i < mine.count(); ++i) {
       const auto namesake = counts.find(mine.names[i].plain);
       const bool named = namesake != counts.end() && namesake->second == mine.parameter(i).count();
-      if (mine.open(i) && !named && !mine.signatures[i].constant()) out.insert(i);
+      if (mine.open(i) && !mine.similar[i] && !named && !mine.signatures[i].constant()) out.insert(i);
     }
     return out;
   }
@@ -255,7 +299,7 @@ class Search {
 
   Known r_, c_;
   const AuditProgress& progress_;
-  std::vector<Whole> whole_;
+  std::vector<Whole> whole_, similar_;
   std::map<size_t, size_t> first_unit_[2];
   Units units_;
 };

@@ -217,6 +217,39 @@ def test_all_faults_at_once(tmp_path):
     assert (status, faults(rows)) == (1, {path: [fault] for path, fault in expected.items()})
 
 
+def test_trained_on(tmp_path, wan):
+    """Other values everywhere and other names: still paired with the right ones, and every one of them differs."""
+    g = torch.Generator().manual_seed(5)
+    tuned = {k: v + 0.02 * v.std() * torch.randn(v.shape, generator=g) for k, v in wf.to_diffusers(wan).items()}
+    status, rows, _ = audit(tmp_path, wan, tuned)
+    assert status == 1 and mapping(rows) == {k: diffusers_name(k) for k in wan}
+    assert set(map(tuple, faults(rows).values())) == {("values differ",)} and len(faults(rows)) == len(wan)
+
+
+def test_layers_under_an_unknown_word(tmp_path, wan):
+    """Constant norms pair by their block's number even where nobody knows the word for a block."""
+    state = {k: torch.ones_like(v) if "norm" in k and k.endswith("weight") else v for k, v in wan.items()}
+    status, rows, _ = audit(tmp_path, state, {k.replace("blocks.", "blk."): v for k, v in state.items()})
+    assert (status, faults(rows)) == (0, {}) and mapping(rows) == {k: k.replace("blocks.", "blk.") for k in state}
+
+
+def test_interleaved_heads(tmp_path, wan):
+    candidate = wf.to_fused(wan)
+    name = "blocks.{}.self_attn.qkv.weight"
+    for i in range(4):
+        x = candidate[name.format(i)]
+        candidate[name.format(i)] = x.view(3, 4, 16, 64).transpose(0, 1).reshape(x.shape)
+    status, rows, out = audit(tmp_path, wan, candidate)
+    assert status == 3 and faults(rows) == {f"blocks.{i}.self_attn.{p}.weight": ["interleaved"] for i in range(4) for p in "qkv"}
+
+
+def test_names_that_no_map_can_hold(tmp_path):
+    state = {"a #{i}* b": torch.randn(9, 9), "c.weight": torch.randn(5, 7), "empty": torch.zeros(0, 4)}
+    status, rows, out = audit(tmp_path, state, state, "--save-map", tmp_path / "found.map")
+    assert (status, faults(rows)) == (3, {"empty": ["empty"]}) and "a name that no map file can hold" in out
+    assert [line for line in (tmp_path / "found.map").read_text().splitlines() if line and line[0] != "#"] == ["c = c", "c.weight = c.weight", "empty = empty"]
+
+
 # --- the saved map ----------------------------------------------------------------------------------------------------
 def test_saved_map_pairs_the_boundaries(tmp_path):
     diffusers = pytest.importorskip("diffusers")
