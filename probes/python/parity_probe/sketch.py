@@ -24,10 +24,11 @@ def buckets_for(count):
 
 def _mix(z):
     """splitmix64's output function (Steele, Lea, Flood 2014), in place."""
+    shifted = np.empty_like(z)
     for shift, factor in ((30, _FIRST), (27, _SECOND), (31, None)):
-        z ^= z >> np.uint64(shift)
+        np.bitwise_xor(z, np.right_shift(z, np.uint64(shift), out=shifted), out=z)
         if factor is not None:
-            z *= np.uint64(factor)
+            np.multiply(z, np.uint64(factor), out=z)
     return z
 
 
@@ -86,13 +87,8 @@ class Place:
         axis = len(whole) - 1
         while axis > 0 and shape[axis] == whole[axis] and step[axis - 1] == 1:   # what lies together in the whole
             axis -= 1
-        run = int(np.prod(shape[axis:], dtype=object))
-        places = np.arange(run, dtype=np.int64) if step[axis] == 1 else None
-        if places is None:   # single steps along this axis
-            run, places = shape[axis] * int(np.prod(shape[axis + 1:], dtype=object)), np.add.outer(
-                np.arange(shape[axis], dtype=np.int64) * step[axis] * strides[axis], np.arange(strides[axis], dtype=np.int64)).ravel()
-        outer, base = shape[:axis], sum(b * s for b, s in zip(start, strides))
-        rows = int(np.prod(outer, dtype=object)) if outer else 1
+        run, inner, outer = int(np.prod(shape[axis:], dtype=object)), strides[axis], shape[:axis]
+        base, rows = sum(b * s for b, s in zip(start, strides)), int(np.prod(outer, dtype=object))
         if run == 0:
             return
         group = max(1, _BLOCK // run)
@@ -102,8 +98,10 @@ class Place:
             for a, i in enumerate(np.unravel_index(numbers, outer) if outer else ()):
                 first += i * (step[a] * strides[a])
             for column in range(0, run, _BLOCK):
-                width = min(_BLOCK, run - column)
-                index = np.add.outer(first, places[column:column + width]).ravel()
+                places = np.arange(column, min(run, column + _BLOCK))
+                if step[axis] > 1:
+                    places = places // inner * (step[axis] * inner) + places % inner
+                index = np.add.outer(first, places).ravel()
                 yield slice(row * run + column, row * run + column + index.size), _hashes_at(index)
 
 
@@ -125,7 +123,7 @@ class Sketch:
             x, finite = self._without_specials(x, hashed)
             squares = float(np.einsum("i,i->", x, x))
         self.count += x.size
-        self.zero += finite - int(np.count_nonzero(x))
+        self.zero += int(np.count_nonzero(x == 0)) - (x.size - finite)   # what was not finite is 0 now
         self.sum += float(x.sum())
         self.sum_squares += squares
         if finite == x.size and x.size:
