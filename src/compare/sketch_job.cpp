@@ -16,6 +16,9 @@
 namespace parity {
 namespace {
 
+// A fault's own error stands out from what honest kernels have piled up before it.
+constexpr double kJump = 4;
+
 class SketchJob {
  public:
   SketchJob(const Sides& sides, const std::string& layer)
@@ -116,7 +119,18 @@ class SketchJob {
     const Partner& partner = partners_.at(r);
     row.candidate_path = candidate_[partner.candidate].path;
     compare(row, reference_[r], candidate_[partner.candidate], partner.layout);
+    inherit(row);
     return row;
+  }
+
+  // A tensor that is not much further off than one before it may have all of that from there.
+  void inherit(OpResult& row) {
+    const double error = row.free && row.free->rel_l2 ? *row.free->rel_l2 : 0;
+    if (row.verdict == Verdict::fail && row.gate == Gate::logic && error > 0 && error < kJump * before_) {
+      row.gate = Gate::propagation;
+      row.diagnosis += fmt::format("; a tensor before it is {:.2g} off", before_);
+    }
+    before_ = std::max(before_, error);
   }
 
   static void structure(OpResult& row, std::string text) {
@@ -182,14 +196,16 @@ class SketchJob {
     }
     const auto error = [](size_t buckets) { return 100 / std::sqrt(2 * static_cast<double>(buckets)); };
     const std::string sizes =
-        fewest_ == most_ ? fmt::format("{} buckets (standard error of a relative L2 {:.2g} %)", most_, error(most_))
-                         : fmt::format("{} to {} buckets (standard error of a relative L2 {:.2g} to {:.2g} %)", fewest_,
-                                       most_, error(fewest_), error(most_));
+        fewest_ == most_
+            ? fmt::format("{} buckets a tensor (standard error of a relative L2 {:.2g} %)", most_, error(most_))
+            : fmt::format("{} to {} buckets a tensor (standard error of a relative L2 {:.2g} to {:.2g} %)", fewest_,
+                          most_, error(most_), error(fewest_));
     result_.warnings.push_back(fmt::format(
-        "{} of {} comparisons are estimates from sketches of {} a tensor. A sketch tells: how far a tensor is off as a "
+        "{} of {} comparisons are estimates from sketches of {}. A sketch tells: how far a tensor is off as a "
         "whole, order of its elements included; shape, dtype, NaN and Inf, range; a changed sign, gain or offset. It "
         "cannot tell: where in the tensor (unless few elements differ), percentiles, ULPs, bitwise equality, and whose "
-        "error it is, because nothing can be replayed on it: inherited and own errors come together. Every row says "
+        "error it is, because nothing can be replayed on it: inherited and own errors come together, and the first "
+        "divergence is the first tensor that is off much further than all before it. Every row says "
         "from which relative L2 on it finds a difference",
         sketched_, result_.rows.size(), sizes));
   }
@@ -199,6 +215,7 @@ class SketchJob {
   const std::vector<SketchSideTensor> reference_, candidate_;
   std::map<size_t, Partner> partners_;  // by reference tensor
   std::set<size_t> taken_;
+  double before_ = 0;     // largest relative L2 so far
   double inherited_ = 0;  // unit roundoff of the half dtype in the model, 0: none
   size_t fewest_ = SIZE_MAX, most_ = 0, sketched_ = 0;
   PortJobResult result_;

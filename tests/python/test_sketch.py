@@ -317,9 +317,12 @@ def test_pairs_with_a_known_answer(tmp_path):
                 errors.append((op["free"]["rel_l2"] / error - 1) * math.sqrt(2 * 256))
         verdict = "found" if seen - {"pass"} else "passed"
         found[pair["kind"], verdict] += 1
+        first = report["first_divergence"]
+        found["at its module", bool(first) and first["path"] == pair["module"]] += pair["kind"] == "fault" and report["verdict"] == "fail"
         if pair["kind"] == "fault":
             assert (verdict == "found") == above or verdict == "found", pair["file"]
             assert pair["diagnosis"] not in ORDER_AND_SIGN or verdict == "found", pair["file"]
     assert found["fault", "found"] >= 174 and found["fault", "found"] + found["fault", "passed"] == 182
+    assert found["at its module", True] >= 120 and found["at its module", False] <= 10
     errors = np.array(errors)
     assert len(errors) > 2000 and .8 < np.sqrt((errors**2).mean()) < 1.1 and (abs(errors) > 4).mean() < .002   # the stated standard error is the measured one
