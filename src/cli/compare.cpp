@@ -59,6 +59,18 @@ Report head(const Sides& sides, const std::string& command_line) {
   return report;
 }
 
+// Two recordings of one class with other settings are not the same model, however equal their tensors here are.
+OpResult configuration_row(const std::string& conflict) {
+  OpResult row;
+  row.index = 0;
+  row.path = "(configuration)";
+  row.kind = "configuration";
+  row.verdict = Verdict::untrusted;
+  row.gate = Gate::structure;
+  row.diagnosis = "the two recordings are configured differently: " + conflict;
+  return row;
+}
+
 // What `compare`, `paths` and `blame` have in common: everything but what is shown.
 Report compared(const CompareOptions& options, const Sides& sides, bool paths, const std::string& command_line) {
   const auto start = std::chrono::steady_clock::now();
@@ -80,6 +92,8 @@ Report compared(const CompareOptions& options, const Sides& sides, bool paths, c
   for (OpResult& row : report.ops)
     row.rerun =
         fmt::format("parity-check compare '{}' '{}' --layer '{}'", options.reference, options.candidate, row.path);
+  if (const std::string conflict = configuration_conflict(sides); !conflict.empty())
+    report.ops.push_back(configuration_row(conflict));
   report.coverage[""] = std::move(result.coverage);
   report.warnings.insert(report.warnings.end(), result.warnings.begin(), result.warnings.end());
   if (report.ops.empty()) throw Error(fmt::format("--layer '{}' matches no compared op", options.layer));

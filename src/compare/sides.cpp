@@ -1,6 +1,7 @@
 #include "compare/sides.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <fstream>
 #include <set>
@@ -114,6 +115,20 @@ Side describe_side(const OpenedSide& side) {
   const std::string sha256 = std::filesystem::is_regular_file(side.file) ? sha256_of_file(side.file) : "";
   if (!side.dump) return {side.file.string(), sha256, "", "", nlohmann::json::object()};
   return {side.file.string(), sha256, side.dump->model(), side.dump->producer(), side.dump->provenance()};
+}
+
+std::string configuration_conflict(const Sides& sides) {
+  static const std::set<std::string> kMeansNothing{"torch_dtype", "dtype", "transformers_version", "use_cache", "low"};
+  if (!sides.reference.dump || !sides.candidate.dump) return "";
+  const nlohmann::json here = sides.reference.dump->provenance(), there = sides.candidate.dump->provenance();
+  if (!here.contains("config") || !there.contains("config") || here.value("model", "") != there.value("model", ""))
+    return "";
+  std::vector<std::string> different;
+  for (const auto& [key, value] : here["config"].items())
+    if (key.front() != '_' && !kMeansNothing.contains(key) && there["config"].contains(key) &&
+        there["config"][key] != value)
+      different.push_back(fmt::format("{} {} and {}", key, value.dump(), there["config"][key].dump()));
+  return fmt::format("{}", fmt::join(different, ", "));
 }
 
 PortValues port_values(const Sides& sides) {

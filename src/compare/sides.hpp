@@ -37,6 +37,10 @@ struct Sides {
 Sides open_sides(const std::filesystem::path& reference, const std::filesystem::path& candidate,
                  const std::filesystem::path& map);
 
+/// What two recordings of one model class are configured differently in ("layer_norm_eps 1e-05 and 1e-06"), apart from
+/// names, versions and dtypes; "" when they agree, or are of two classes, or one holds no configuration.
+std::string configuration_conflict(const Sides& sides);
+
 /// The port's values at the reference's boundaries, as compare would pair them; `sides` must outlive them. They throw
 /// Error where shapes differ.
 PortValues port_values(const Sides& sides);

@@ -95,3 +95,17 @@ def test_only_the_known_roundings_differ(tmp_path, path, model_type, low, refere
     for where, row in found.items():
         assert row["gate"] == "dtype_path", (where, row["diagnosis"])
         assert re.match("(extra|missing) rounding", row["diagnosis"]), (where, row["diagnosis"])
+
+
+def test_another_configuration_of_the_same_class_is_not_trusted(tmp_path):
+    given = models.inputs(models.model().config)
+    for name, rope_len in (("reference", 32), ("same", 32), ("other", 40)):
+        model = models.model(rope_len=rope_len)
+        with parity_probe.record(model, tmp_path / f"{name}.h5", level="module"):
+            models.run(model, given)
+    same = compare(tmp_path / "reference.h5", tmp_path / "same.h5", tmp_path / "same.json")
+    assert same["verdict"] == "pass"
+    other = compare(tmp_path / "reference.h5", tmp_path / "other.h5", tmp_path / "other.json")
+    assert other["verdict"] == "inconclusive" and other["counts"]["untrusted"] >= 1
+    row = next(r for r in other["ops"] if r["path"] == "(configuration)")
+    assert "rope_len 32 and 40" in row["diagnosis"]
