@@ -117,7 +117,8 @@ nlohmann::json value_json(int64_t id, const at::Tensor& like, const std::string&
 bool same_bits(const at::Tensor& a, const at::Tensor& b) {
   if (a.scalar_type() != b.scalar_type() || a.sizes() != b.sizes()) return false;
   const at::Tensor x = a.contiguous(), y = b.contiguous();
-  return x.numel() == 0 || std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0;  // an empty tensor's pointer is null
+  return x.numel() == 0 ||
+         std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0;  // an empty tensor's pointer is null
 }
 
 RecordingFile::RecordingFile(const std::filesystem::path& path) {
