@@ -73,6 +73,22 @@ TEST_CASE("compare: the report of a wrong port comes with its first divergence a
   CHECK(read_text(scratch / "right/report.md").find("first_divergence") == std::string::npos);
 }
 
+TEST_CASE("compare: a map that gives one tensor to two values is an error, crossed names are red") {
+  const Scratch scratch;
+  const auto with_map = [&](const std::string& rules) {
+    std::ofstream(scratch / "rules.map") << rules;
+    return parity_check("compare " + reference_dump("selftest/gpt2.fp32.h5").string() + " " +
+                        reference_dump("selftest/" + kHonest).string() + " --map " + (scratch / "rules.map").string());
+  };
+  const auto shared =
+      with_map("transformer.h.0.ln_1 = transformer.h.0.ln_1\ntransformer.h.1.ln_1 = transformer.h.0.ln_1\n");
+  CHECK(shared.status == 2);
+  CHECK(shared.err.find("line 2") != std::string::npos);
+  CHECK(with_map("transformer.h.0.ln_1 = transformer.h.1.ln_1\ntransformer.h.1.ln_1 = transformer.h.0.ln_1\n").status ==
+        1);
+  CHECK(with_map("nothing.* = something.*\n").status == 2);
+}
+
 TEST_CASE("selftest: without faults nothing is said about recall") {
   const auto result = parity_check("selftest --only " + kHonest);
   CHECK(result.status == 0);

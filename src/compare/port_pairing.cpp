@@ -38,13 +38,17 @@ class Pairer {
   PortPairing run() {
     PortPairing pairing;
     pairing.marked.assign(reference_.boundaries.size(), false);
-    std::set<size_t> taken;
+    std::map<size_t, size_t> taken;  // candidate -> the boundary that has it
     for (size_t b = 0; b < reference_.boundaries.size(); ++b) {
       const Boundary& boundary = reference_.boundaries[b];
       if (!boundary.comparable) continue;
       auto pair = find(b);
-      if (!pair || (pair->layout.split ? false : !taken.insert(pair->candidate).second)) continue;
-      if (pair->layout.split) taken.insert(pair->candidate);
+      if (!pair) continue;
+      const auto [owner, first] = taken.try_emplace(pair->candidate, b);
+      if (!first && !pair->layout.split) {
+        check_alias(*pair, owner->second);
+        continue;
+      }
       pairing.marked[b] = true;
       pairing.pairs.push_back(std::move(*pair));
     }
@@ -70,6 +74,16 @@ class Pairer {
         !same_ops_.contains({boundary.path.substr(0, boundary.path.find('/')), boundary.call}))
       return std::nullopt;
     return PortPair{b, found->second, {}, 1, "path"};
+  }
+
+  // One value under two names may have one counterpart, two values may not.
+  void check_alias(const PortPair& pair, size_t owner) const {
+    const Boundary &one = reference_.boundaries[owner], &other = reference_.boundaries[pair.boundary];
+    if (pair.evidence == "path" || one.value.id == other.value.id) return;
+    throw Error(
+        fmt::format("the map's {} gives the candidate's '{}' to '{}', which '{}' has already; give each its own, or "
+                    "split(axis,i,n)",
+                    pair.evidence.substr(4), candidate_[pair.candidate].path, other.path, one.path));
   }
 
   void check_map() const {
