@@ -32,7 +32,7 @@ nlohmann::json agreement_json(const std::optional<WanAgreement>& agreement) {
 }
 
 int bench_wan_command(BenchOptions options) {
-  if (options.common.threads > 0) at::set_num_threads(options.common.threads);
+  set_threads(options.common, nullptr);
   if (!options.wan.reference.empty() && options.wan.weights.empty())
     throw Error("--reference needs --weights: random weights compute nothing that could agree with a recording");
   options.wan.config = options.config.empty() ? wan_1_3b_config() : read_config(options.config);

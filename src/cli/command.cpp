@@ -1,5 +1,6 @@
 #include "cli/command.hpp"
 
+#include <ATen/Parallel.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -15,6 +16,11 @@ void add_common(CLI::App& command, Common& common) {
   command.add_option("--threads", common.threads, "Threads of LibTorch (default: as the reference was recorded)")
       ->check(CLI::Range(1, 1024))
       ->type_name("N");
+}
+
+void set_threads(const Common& common, const Dump* recording) {
+  const int recorded = recording ? recording->provenance().value("threads", 0) : 0;
+  if (const int threads = common.threads > 0 ? common.threads : recorded; threads > 0) at::set_num_threads(threads);
 }
 
 std::filesystem::path embedded_dumps_folder() {

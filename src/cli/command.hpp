@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "dump/dump.hpp"
+
 namespace parity::cli {
 
 struct Common {
@@ -16,6 +18,9 @@ struct Common {
 
 /// Adds --json, --quiet and --threads to a subcommand.
 void add_common(CLI::App& command, Common& common);
+
+/// LibTorch's threads: those asked for, else as `recording` was made (null, or not known there: LibTorch's default).
+void set_threads(const Common& common, const Dump* recording);
 
 /// Set by the chosen subcommand's callback; returns the exit status (design 1.2).
 using Action = std::function<int()>;

@@ -1,5 +1,4 @@
 // parity-check compare: two recordings, the reference's program replayed on the candidate's values.
-#include <ATen/Parallel.h>
 
 #include <fmt/format.h>
 
@@ -35,11 +34,6 @@ Thresholds limits_of(const CompareOptions& options) {
   Thresholds limits = options.thresholds.empty() ? Thresholds{} : read_thresholds(options.thresholds);
   limits.accepted.insert(limits.accepted.end(), options.accepted.begin(), options.accepted.end());
   return limits;
-}
-
-void set_threads(const Sides& sides, const Common& common) {
-  const int recorded = sides.reference.dump ? sides.reference.dump->provenance().value("threads", 0) : 0;
-  if (const int threads = common.threads > 0 ? common.threads : recorded; threads > 0) at::set_num_threads(threads);
 }
 
 std::function<void(double)> bar(Progress& progress, const char* text) {
@@ -113,7 +107,7 @@ void write_reports(const Report& report, const CompareOptions& options) {
 
 int run_compare(const CompareOptions& options, const std::string& command_line) {
   const Sides sides = open_sides(options.reference, options.candidate, options.map);
-  set_threads(sides, options.common);
+  set_threads(options.common, sides.reference.dump.get());
   Report report = compared(options, sides, false, command_line);
   if (!options.out.empty()) {
     fs::create_directories(options.out);
@@ -128,7 +122,7 @@ int run_paths(CompareOptions options, const std::string& command_line) {
   if (options.candidate.empty()) options.candidate = options.reference;  // which path the reference itself took
   const Sides sides = open_sides(options.reference, options.candidate, options.map);
   require_program(sides);
-  set_threads(sides, options.common);
+  set_threads(options.common, sides.reference.dump.get());
   const Report report = compared(options, sides, true, command_line);
   write_reports(report, options);
   if (!options.common.quiet)
@@ -139,7 +133,7 @@ int run_paths(CompareOptions options, const std::string& command_line) {
 int run_blame(const CompareOptions& options, const std::string& command_line) {
   const Sides sides = open_sides(options.reference, options.candidate, options.map);
   require_program(sides);
-  set_threads(sides, options.common);
+  set_threads(options.common, sides.reference.dump.get());
   Report report = compared(options, sides, false, command_line);
   Progress progress(100, options.common.quiet);
   const Blame found = blame(*sides.reference.dump, sides.reference.program, sides.candidate.tensors, sides.pairing,

@@ -1,5 +1,4 @@
 // parity-check extract: one op or one module call of a recording as a file of its own.
-#include <ATen/Parallel.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -23,9 +22,7 @@ Extracted run(const Options& options) {
     throw Error(fmt::format("{}: would be overwritten by its own extract; choose another -o", options.out));
   ExtractOptions wanted{options.layer, options.call < 0 ? std::nullopt : std::optional(options.call), nullptr};
   const Dump dump(options.file);
-  if (const int threads = options.common.threads > 0 ? options.common.threads : dump.provenance().value("threads", 0);
-      threads > 0)
-    at::set_num_threads(threads);
+  set_threads(options.common, &dump);
   if (options.candidate.empty()) return extract(dump, load_program(dump), wanted, options.out);
   const Sides sides = open_sides(options.file, options.candidate, options.map);
   require_program(sides);

@@ -1,5 +1,4 @@
 // parity-check replay: an extract (or a whole recording) run again, beside what was recorded and what the port had.
-#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include "cli/command.hpp"
@@ -100,9 +99,7 @@ std::string conclusion(const Repro& repro, const Options& options) {
 
 int replay_command(const Options& options) {
   const Dump dump(options.file);
-  if (const int threads = options.common.threads > 0 ? options.common.threads : dump.provenance().value("threads", 0);
-      threads > 0)
-    at::set_num_threads(threads);
+  set_threads(options.common, &dump);
   const Program program = load_program(dump);
   if (program.ops.empty())
     throw Error(

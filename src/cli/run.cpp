@@ -1,5 +1,4 @@
 // parity-check run: the main job over one or all reference dumps, and its reports.
-#include <ATen/Parallel.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 
 #include "cli/command.hpp"
 #include "compare/main_job.hpp"
+#include "compare/sides.hpp"
 #include "core/error.hpp"
 #include "core/machine.hpp"
 #include "core/progress.hpp"
@@ -42,15 +42,6 @@ const ModelEntry* find_model(const Dump& dump) {
   for (const ModelEntry& entry : model_table())
     if (entry.fits(dump)) return &entry;
   return nullptr;
-}
-
-Side side_of(const Dump& dump) {
-  return {dump.file().string(), sha256_of_file(dump.file()), dump.model(), dump.producer(), dump.provenance()};
-}
-
-void set_threads(const Dump& dump, const Common& common) {
-  const int recorded = dump.provenance().value("threads", 0);
-  if (const int threads = common.threads > 0 ? common.threads : recorded; threads > 0) at::set_num_threads(threads);
 }
 
 class Run {
@@ -90,7 +81,7 @@ class Run {
           "{}: no C++ re-implementation of model '{}'; compare two recordings instead: parity-check compare REF CAND",
           file.string(), dump.model()));
     ++compared_;
-    set_threads(dump, options_.common);
+    set_threads(options_.common, &dump);
     const Program program = load_program(dump);
     MainJobOptions job;
     job.layer = options_.layer;
@@ -111,7 +102,7 @@ class Run {
     std::move(result.rows.begin(), result.rows.end(), std::back_inserter(report_.ops));
     report_.coverage[name] = std::move(result.coverage);
     for (const std::string& warning : result.warnings) report_.warnings.push_back(name + ": " + warning);
-    const Side side = side_of(dump);
+    const Side side = describe_side(dump);
     if (files == 1) {
       report_.reference = side;
       report_.candidate = {"", "", result.candidate, "parity-check " PARITY_VERSION, nlohmann::json::object()};

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <ctime>
 #include <fstream>
 #include <map>
 #include <set>
@@ -180,12 +179,6 @@ void compare_pair(const Pair& pair, size_t number, size_t pairs, const VideoOpti
     report.plots.push_back(draw_clip_plots(result, options.out, prefix));
   }
   report.clips.push_back(std::move(result));
-}
-
-std::string now_text() {
-  const std::time_t now = std::time(nullptr);
-  char text[32];
-  return {text, std::strftime(text, sizeof text, "%Y-%m-%d %H:%M", std::localtime(&now))};
 }
 
 nlohmann::json existing_report(const std::string& file) {

@@ -1,5 +1,4 @@
 // parity-check weights: which parameter of a port is which of the reference, and what went wrong in converting them.
-#include <ATen/Parallel.h>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -90,7 +89,7 @@ Report head(const WeightsOptions& options, const WeightSide& reference, const We
 
 int run_weights(const WeightsOptions& options, const std::string& command_line) {
   const auto start = std::chrono::steady_clock::now();
-  if (options.common.threads > 0) at::set_num_threads(options.common.threads);
+  set_threads(options.common, nullptr);
   const c10::InferenceMode no_autograd;
   const WeightSide reference(options.reference), candidate(options.candidate);
   Report report = head(options, reference, candidate, command_line);

@@ -111,10 +111,14 @@ void require_program(const Sides& sides) {
                             sides.reference.file.string()));
 }
 
+Side describe_side(const Dump& dump) {
+  return {dump.file().string(), sha256_of_file(dump.file()), dump.model(), dump.producer(), dump.provenance()};
+}
+
 Side describe_side(const OpenedSide& side) {
+  if (side.dump) return describe_side(*side.dump);
   const std::string sha256 = std::filesystem::is_regular_file(side.file) ? sha256_of_file(side.file) : "";
-  if (!side.dump) return {side.file.string(), sha256, "", "", nlohmann::json::object()};
-  return {side.file.string(), sha256, side.dump->model(), side.dump->producer(), side.dump->provenance()};
+  return {side.file.string(), sha256, "", "", nlohmann::json::object()};
 }
 
 std::string configuration_conflict(const Sides& sides) {

@@ -50,5 +50,6 @@ void require_program(const Sides& sides);
 
 /// For the report's head.
 Side describe_side(const OpenedSide& side);
+Side describe_side(const Dump& dump);
 
 }  // namespace parity
