@@ -125,7 +125,8 @@ std::string configuration_conflict(const Sides& sides) {
   static const std::set<std::string> kMeansNothing{"torch_dtype", "dtype", "transformers_version", "use_cache", "low"};
   if (!sides.reference.dump || !sides.candidate.dump) return "";
   const nlohmann::json here = sides.reference.dump->provenance(), there = sides.candidate.dump->provenance();
-  if (!here.contains("config") || !there.contains("config") || here.value("model", "") != there.value("model", ""))
+  if (!here.contains("config") || !there.contains("config") ||
+      sides.reference.dump->model() != sides.candidate.dump->model())
     return "";
   std::vector<std::string> different;
   for (const auto& [key, value] : here["config"].items())
