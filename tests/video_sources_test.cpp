@@ -66,17 +66,17 @@ TEST_CASE("video: pictures come in natural order") {
   const Scratch scratch;
   fs::create_directory(scratch / "frames");
   for (int t = 0; t < 12; ++t)
-    frame_codecs().write_png(scratch / "frames" / ("f" + std::to_string(t) + ".png"), picture(20, 14, t));
+    picture_codecs().write_png(scratch / "frames" / ("f" + std::to_string(t) + ".png"), picture(20, 14, t));
   const auto frames = frames_of((scratch / "frames").string());
   REQUIRE(frames.size() == 12);
   for (int t = 0; t < 12; ++t) CHECK(same(frames[static_cast<size_t>(t)], picture(20, 14, t)));  // RGB order too
-  frame_codecs().write_png(scratch / "frames" / "f3.png", picture(22, 14, 3));
+  picture_codecs().write_png(scratch / "frames" / "f3.png", picture(22, 14, 3));
   says(refused((scratch / "frames").string()), "a clip has one size");
 }
 
 TEST_CASE("video: truncated and foreign pictures are refused") {
   const Scratch scratch;
-  frame_codecs().write_png(scratch / "a.png", picture(64, 48, 0));
+  picture_codecs().write_png(scratch / "a.png", picture(64, 48, 0));
   cut(scratch / "a.png", scratch / "b.png", .6);
   says(refused((scratch / "b.png").string()), "truncated");
   std::ofstream(scratch / "c.png") << "no picture";
@@ -221,7 +221,7 @@ TEST_CASE("video: y4m is read as coded, luma and RGB") {
 TEST_CASE("video: our own MP4 is read back; cut anywhere it is refused") {
   const Scratch scratch;
   {
-    const auto writer = frame_codecs().create_video(scratch / "a.mp4", 64, 48, 24);
+    const auto writer = video_codecs().create(scratch / "a.mp4", 64, 48, 24);
     for (int t = 0; t < 30; ++t) writer->write(picture(64, 48, t));
     writer->close();
   }
@@ -235,11 +235,11 @@ TEST_CASE("video: our own MP4 is read back; cut anywhere it is refused") {
     CHECK_FALSE(refused((scratch / "b.mp4").string()).empty());
   }
   {
-    const auto abandoned = frame_codecs().create_video(scratch / "c.mp4", 64, 48, 24);
+    const auto abandoned = video_codecs().create(scratch / "c.mp4", 64, 48, 24);
     abandoned->write(picture(64, 48, 0));
   }
   CHECK_FALSE(fs::exists(scratch / "c.mp4"));
-  CHECK_THROWS_AS(frame_codecs().create_video(scratch / "no" / "d.mp4", 64, 48, 24), Error);
+  CHECK_THROWS_AS(video_codecs().create(scratch / "no" / "d.mp4", 64, 48, 24), Error);
 }
 
 TEST_CASE("cli: video writes its report and exits as promised") {

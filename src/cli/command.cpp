@@ -1,12 +1,9 @@
 #include "cli/command.hpp"
 
-#include <ATen/Parallel.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <ctime>
-
-#include "core/machine.hpp"
 
 namespace parity::cli {
 
@@ -18,11 +15,6 @@ void add_common(CLI::App& command, Common& common) {
       ->type_name("N");
 }
 
-void set_threads(const Common& common, const Dump* recording) {
-  const int recorded = recording ? recording->provenance().value("threads", 0) : 0;
-  if (const int threads = common.threads > 0 ? common.threads : recorded; threads > 0) at::set_num_threads(threads);
-}
-
 std::filesystem::path embedded_dumps_folder() {
   if (const char* folder = std::getenv("PARITY_REFERENCE_DUMPS")) return folder;
   return std::filesystem::path(PARITY_SOURCE_DIR) / "reference_dumps";
@@ -32,15 +24,6 @@ std::string now_text() {
   const std::time_t now = std::time(nullptr);
   char text[32];
   return {text, std::strftime(text, sizeof text, "%Y-%m-%d %H:%M", std::localtime(&now))};
-}
-
-nlohmann::json this_machine_json() {
-  const Machine m = this_machine();
-  return {{"cpu", m.cpu},
-          {"cpu_capability", m.cpu_capability},
-          {"cpu_flags", m.cpu_flags},
-          {"libtorch", m.libtorch},
-          {"threads", m.threads}};
 }
 
 bool want_colour() {

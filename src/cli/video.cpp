@@ -9,8 +9,8 @@
 #include <set>
 
 #include "cli/command.hpp"
+#include "core/cpu.hpp"
 #include "core/error.hpp"
-#include "core/machine.hpp"
 #include "core/progress.hpp"
 #include "report/sink.hpp"
 #include "report/video.hpp"
@@ -199,8 +199,8 @@ int video(const VideoOptions& options, const std::string& command_line) {
   report.date = now_text();
   report.reference = options.reference, report.candidate = options.candidate;
   for (size_t i = 0; i < pairs.size(); ++i) compare_pair(pairs[i], i, pairs.size(), options, report);
-  const Machine machine = this_machine();
-  report.machine = {{"cpu", machine.cpu}, {"cpu_flags", machine.cpu_flags}};
+  const Cpu cpu = this_cpu();
+  report.machine = {{"cpu", cpu.model}, {"cpu_flags", cpu.flags}};
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const std::string text = to_json(report).dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   if (!options.metrics_only) {

@@ -25,7 +25,7 @@ void Canvas::put(const Frame& rgb, int x, int y) {
 }
 
 void Canvas::text(const std::string& text, int x, int baseline, double height, Colour colour) {
-  frame_codecs().draw_text(frame_, text, x, baseline, height, colour);
+  picture_codecs().draw_text(frame_, text, x, baseline, height, colour);
 }
 
 std::string caption(int64_t index, bool identical, std::optional<double> psnr, std::optional<double> ssim) {

@@ -3,39 +3,33 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include "core/beside.hpp"
 #include "core/error.hpp"
 
 namespace parity {
 namespace {
 
-using Make = FrameCodecs* (*)();
-
-/// Beside the program first: a build folder may have been moved.
-void* open_library() {
-  std::error_code error;
-  const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
-  const std::filesystem::path built = PARITY_FRAMES_LIBRARY;
-  const auto beside = program.parent_path() / built.filename();
-  if (!error && std::filesystem::exists(beside, error))
-    if (void* library = ::dlopen(beside.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
-  return ::dlopen(built.c_str(), RTLD_NOW | RTLD_LOCAL);
-}
-
-FrameCodecs* load() {
-  void* library = open_library();
+/// The codecs that the library's one exported name hands out; they live as long as the process.
+template <class Codecs>
+Codecs* load(const std::filesystem::path& built, const char* name) {
+  const auto file = beside_program(built);
+  void* library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library)
-    throw Error(
-        fmt::format("{}: cannot be loaded ({}); build the target parity-frames", PARITY_FRAMES_LIBRARY, ::dlerror()));
-  const auto make = reinterpret_cast<Make>(::dlsym(library, "parity_frame_codecs"));
-  if (!make)
-    throw Error(fmt::format("{}: is of another version; build the target parity-frames", PARITY_FRAMES_LIBRARY));
+    throw Error(fmt::format("{}: cannot be loaded ({}); build the target parity-check", file.string(), ::dlerror()));
+  const auto make = reinterpret_cast<Codecs* (*)()>(::dlsym(library, name));
+  if (!make) throw Error(fmt::format("{}: is of another version; build the target parity-check", file.string()));
   return make();
 }
 
 }  // namespace
 
-FrameCodecs& frame_codecs() {
-  static FrameCodecs* const codecs = load();  // lives as long as the process
+VideoCodecs& video_codecs() {
+  static VideoCodecs* const codecs = load<VideoCodecs>(PARITY_VIDEOS_LIBRARY, "parity_video_codecs");
+  return *codecs;
+}
+
+PictureCodecs& picture_codecs() {
+  static PictureCodecs* const codecs = load<PictureCodecs>(PARITY_PICTURES_LIBRARY, "parity_picture_codecs");
   return *codecs;
 }
 

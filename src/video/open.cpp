@@ -87,7 +87,7 @@ std::unique_ptr<FrameSource> open_frames(const fs::path& path, const SourceOptio
   else if (is_array_file(path))
     source = open_array(path, options);
   else
-    source = frame_codecs().open_video(path, options.luma, options.threads);
+    source = video_codecs().open(path, options.luma, options.threads);
   return options.luma && !source->facts().luma_plane ? luma_of(std::move(source)) : std::move(source);
 }
 

@@ -27,7 +27,7 @@ std::vector<fs::path> pictures_in(const fs::path& path) {
 class Pictures : public FrameSource {
  public:
   explicit Pictures(const fs::path& path) : files_(pictures_in(path)) {
-    const bool alpha = frame_codecs().read_image(files_.front(), first_);
+    const bool alpha = picture_codecs().read(files_.front(), first_);
     facts_.path = path.string();
     facts_.kind = "images";
     facts_.format = fmt::format("{} {}", files_.front().extension().string().substr(1),
@@ -44,7 +44,7 @@ class Pictures : public FrameSource {
   bool read(Frame& out) override {
     if (next_ == files_.size()) return false;
     const fs::path& file = files_[next_++];
-    frame_codecs().read_image(file, out);
+    picture_codecs().read(file, out);
     if (!out.same_size(first_) || out.sample != first_.sample)
       throw Error(fmt::format("{}: is {}x{} with {} channels, {} is {}x{} with {}; a clip has one size", file.string(),
                               out.width, out.height, out.channels, files_.front().filename().string(), first_.width,

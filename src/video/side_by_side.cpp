@@ -66,11 +66,11 @@ void SideBySide::add(const ComparedPair& pair) {
     if (sides[i]->width == width && sides[i]->height == height)
       canvas.put(*sides[i], i * width, bar);
     else
-      canvas.put(frame_codecs().resized(*sides[i], width, height), i * width, bar);
+      canvas.put(picture_codecs().resized(*sides[i], width, height), i * width, bar);
     canvas.text(text[i], i * width + static_cast<int>(letters), line + static_cast<int>(letters), letters,
                 {240, 240, 240});
   }
-  if (!writer_) writer_ = frame_codecs().create_video(file_, canvas.frame().width, canvas.frame().height, rate_);
+  if (!writer_) writer_ = video_codecs().create(file_, canvas.frame().width, canvas.frame().height, rate_);
   impossible_ = !writer_;
   if (writer_) writer_->write(canvas.frame());
 }

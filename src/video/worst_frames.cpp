@@ -14,9 +14,9 @@ constexpr Colour kGround{255, 255, 255}, kInk{34, 34, 34};
 
 Frame fitted(const Frame& rgb, int width) {
   const int factor = std::max(1, width / rgb.width);
-  if (rgb.width < width) return frame_codecs().resized(rgb, rgb.width * factor, rgb.height * factor);
+  if (rgb.width < width) return picture_codecs().resized(rgb, rgb.width * factor, rgb.height * factor);
   if (rgb.width == width) return rgb;
-  return frame_codecs().resized(rgb, width, std::max(1, static_cast<int>(int64_t{rgb.height} * width / rgb.width)));
+  return picture_codecs().resized(rgb, width, std::max(1, static_cast<int>(int64_t{rgb.height} * width / rgb.width)));
 }
 
 /// Black through purple, orange and yellow to white, evenly rising in lightness: readable by colour-blind people and in
@@ -86,7 +86,7 @@ void WorstFrames::write_contact_sheet(const std::filesystem::path& file) const {
     }
     y += row;
   }
-  frame_codecs().write_png(file, sheet.frame());
+  picture_codecs().write_png(file, sheet.frame());
 }
 
 void WorstFrames::write_heat_map(const std::filesystem::path& file) const {
@@ -111,7 +111,7 @@ void WorstFrames::write_heat_map(const std::filesystem::path& file) const {
   for (int tick = 0; tick <= 4; ++tick)
     canvas.text(fmt::format("{:.2f} %", top * 100 * (4 - tick) / 4), x + kBar + 6,
                 kLine + kMargin + 6 + tick * (height - 10) / 4, 9, kInk);
-  frame_codecs().write_png(file, canvas.frame());
+  picture_codecs().write_png(file, canvas.frame());
 }
 
 }  // namespace parity

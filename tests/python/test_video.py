@@ -297,3 +297,10 @@ def test_side_by_side_plays_in_chromium(scratch):
     assert f"size {stream['width']}x{stream['height']}" in log and "error" not in log, log
     played = re.search(r"played ([\d.]+) contrast (\d+)", log)
     assert played and int(played[2]) > 60, log
+
+
+def test_starts_without_libtorch():
+    """0.2 s at every start; parity-check-all, beside it, loads LibTorch for the other commands."""
+    program = pathlib.Path(PROGRAM)
+    libraries = [subprocess.run(["ldd", p], check=True, capture_output=True, text=True).stdout for p in (program, program.with_name("parity-check-all"))]
+    assert "torch" not in libraries[0] and "torch" in libraries[1]

@@ -1,4 +1,4 @@
-// Parts of the decoding library, one file each. The only code that includes OpenCV and FFmpeg's headers.
+// Parts of the two decoding libraries, one file each. The only code that includes OpenCV and FFmpeg's headers.
 #pragma once
 #include "video/codecs.hpp"
 

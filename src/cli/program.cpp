@@ -1,0 +1,56 @@
+#include "cli/program.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "core/error.hpp"
+
+namespace parity::cli {
+namespace {
+
+// The first line of a message that may be a LibTorch backtrace.
+std::string first_line(const char* what) {
+  const std::string text(what);
+  return text.substr(0, text.find('\n'));
+}
+
+}  // namespace
+
+std::string command_line(const std::vector<std::string>& arguments) {
+  std::string text = "parity-check";
+  for (const std::string& argument : arguments) text += " " + argument;
+  return text;
+}
+
+void describe(CLI::App& app) {
+  app.name("parity-check");
+  app.description(
+      "Numerical parity of a model port against its PyTorch recording: which op is the first that is wrong, and is it "
+      "a bug or rounding?");
+  app.set_version_flag("--version", PARITY_VERSION);
+  app.require_subcommand(1);
+  app.footer(
+      "Exit status: 0 all pass, 1 a failure, 2 usage error or unusable input, 3 nothing failed but something is "
+      "inconclusive, missing or untrusted.");
+}
+
+int run_program(CLI::App& app, const Action& action, std::vector<std::string> arguments) {
+  try {
+    std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
+    app.parse(arguments);
+    return action();
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  } catch (const Error& error) {
+    fmt::print(stderr, "parity-check: {}\n", error.what());
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "parity-check: out of memory; compare fewer layers at once (--layer)\n");
+  } catch (const std::exception& error) {  // LibTorch's own: an op refused its arguments
+    fmt::print(stderr, "parity-check: {}\n", first_line(error.what()));
+  }
+  return 2;
+}
+
+}  // namespace parity::cli

@@ -1,0 +1,45 @@
+// parity-check: the program that people start. Loading LibTorch takes 0.2 s, as long as comparing ten frames does, and
+// comparing videos needs none of it: `video` runs here, everything else in parity-check-all, which takes this process
+// over. That this program needs no LibTorch is for the linker to say.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "cli/program.hpp"
+#include "core/beside.hpp"
+#include "video/sources.hpp"
+
+namespace parity {
+namespace {
+
+char** arguments_as_given = nullptr;
+
+[[noreturn]] void run_all() {
+  const auto program = beside_program(PARITY_CHECK_ALL);
+  ::execv(program.c_str(), arguments_as_given);
+  fmt::print(stderr, "parity-check: {}: cannot be started ({}); build the target parity-check\n", program.string(),
+             std::strerror(errno));
+  std::exit(2);
+}
+
+}  // namespace
+
+/// Arrays are LibTorch's: parity-check-all, whose `open_array` this is not, starts again from the first argument.
+std::unique_ptr<FrameSource> open_array(const std::filesystem::path&, const SourceOptions&) { run_all(); }
+
+}  // namespace parity
+
+int main(int argc, char** argv) {
+  parity::arguments_as_given = argv;
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  if (arguments.empty() || arguments.front() != "video") parity::run_all();
+  CLI::App app;
+  parity::cli::describe(app);
+  parity::cli::Action action;
+  parity::cli::add_video(app, action, parity::cli::command_line(arguments));
+  return parity::cli::run_program(app, action, arguments);
+}
