@@ -1,15 +1,23 @@
 // The judge of ports: recorded pairs with known answers, and worlds that must not disturb the replay beside them.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <numeric>
+#include <random>
 
+#include "compare/pairing_order.hpp"
 #include "compare/port_job.hpp"
 #include "compare/sides.hpp"
+#include "program_file.hpp"
 #include "trace/lanes.hpp"
 
 namespace parity {
 namespace {
 
+using testing::json;
+using testing::ProgramFile;
+using testing::ref;
 namespace fs = std::filesystem;
 
 const fs::path kSuite = fs::path(PARITY_SOURCE_DIR) / "reference_dumps" / "selftest";
@@ -51,6 +59,20 @@ const OpResult& row_of(const PortJobResult& result, const std::string& path) {
   throw std::runtime_error("no row " + path);
 }
 
+// The diagnosis of a program's result (its last tensor of that shape) when a port has `value` there.
+std::string diagnosis_of(ProgramFile& file, const at::Tensor& value) {
+  const Dump dump = file.dump();
+  const Program program = load_program(dump);
+  std::vector<CandidateTensor> tensors = tensors_of(dump, program);
+  CandidateTensor* result = nullptr;
+  for (CandidateTensor& tensor : tensors)
+    if (at::IntArrayRef(tensor.shape) == value.sizes()) result = &tensor;
+  REQUIRE(result != nullptr);
+  result->load = [value] { return value; };
+  const PortPairing pairing = pair_by_name(program, tensors, &program, nullptr);
+  return row_of(run_port_job(dump, program, tensors, pairing, {}), result->path).diagnosis;
+}
+
 }  // namespace
 
 TEST_CASE("port: honest kernels pass, in fp32 and in bf16") {
@@ -64,6 +86,29 @@ TEST_CASE("port: a fault of each family is red at its module, with its name") {
   check_red("wan.bf16.h5", "wan.bf16.fault.modulation-in-bf16.h5", "blocks.0.attn1.to_q", "extra rounding");
   check_red("gpt2.fp32.h5", "gpt2.fp32.fault.attention-scale.h5", "transformer.h.0.attn.c_proj", "attention scale");
   check_red("wan.fp32.h5", "wan.fp32.fault.rope-missing.h5", "blocks.1.attn1.to_out.0", "RoPE missing");
+}
+
+TEST_CASE("port: a counterpart is made after what it is computed from and before what is computed from it") {
+  const Dump dump(kSuite / "qwen3.fp32.h5");
+  const Program program = load_program(dump);
+  const std::string attention = "model.layers.0.self_attn";
+  const size_t key = program.find(attention + ".k_proj").value(),
+               product = program.find(attention + ".k_proj/mm.0").value(),
+               norm = program.find("model.layers.0.input_layernorm").value();
+  std::vector<std::pair<size_t, size_t>> known;
+  for (size_t b = 0; b < program.boundaries.size(); ++b)
+    if (b != product && program.boundaries[b].path.find('/') == std::string::npos) known.emplace_back(b, 10 * b);
+  const PairingOrder order(program, known);
+  CHECK(order.possible(product, 10 * key - 1));
+  CHECK_FALSE(order.possible(product, 10 * key + 1));
+  CHECK_FALSE(order.possible(product, 10 * norm - 1));
+  // names in the order of the alphabet say nothing
+  std::mt19937 generator(3);
+  std::vector<size_t> places(known.size());
+  std::iota(places.begin(), places.end(), 0);
+  std::shuffle(places.begin(), places.end(), generator);
+  for (size_t i = 0; i < known.size(); ++i) known[i].second = places[i];
+  CHECK(PairingOrder(program, known).possible(product, 10 * key + 1));
 }
 
 TEST_CASE("port: a declared rounding passes, and says so") {

@@ -28,8 +28,12 @@ double agreement(const Link& link) { return link.weight * linear(link.distance, 
 class Pairer {
  public:
   Pairer(const std::vector<NamedTensor>& reference, const std::vector<NamedTensor>& candidate,
-         const std::vector<std::pair<size_t, size_t>>& anchors)
-      : reference_(reference), candidate_(candidate), anchors_(anchors), names_(reference, candidate) {}
+         const std::vector<std::pair<size_t, size_t>>& anchors, const std::function<bool(size_t, size_t)>& possible)
+      : reference_(reference),
+        candidate_(candidate),
+        anchors_(anchors),
+        possible_(possible),
+        names_(reference, candidate) {}
 
   AutoPairing run() {
     links_ = find_links(reference_, candidate_, names_);
@@ -53,13 +57,14 @@ class Pairer {
     std::string evidence;
   };
 
-  // An anchored tensor has its anchor's link alone.
+  // An anchored tensor has its anchor's link alone; what cannot be has none.
   void fix_anchors() {
     std::map<size_t, size_t> by_reference, by_candidate;
     for (const auto& [r, c] : anchors_) by_reference[r] = c, by_candidate[c] = r;
     for (auto& links : links_)
       std::erase_if(links, [&](const Link& link) {
-        return by_reference.count(link.reference) || by_candidate.count(link.candidate);
+        return by_reference.count(link.reference) || by_candidate.count(link.candidate) ||
+               (possible_ && !possible_(link.reference, link.candidate));
       });
     for (const auto& [r, c] : anchors_) links_[c] = {Link{r, c, 0, 1, 1, true, {}}};
     by_reference_.assign(reference_.size(), {});
@@ -288,6 +293,7 @@ class Pairer {
 
   const std::vector<NamedTensor>&reference_, &candidate_;
   const std::vector<std::pair<size_t, size_t>>& anchors_;
+  const std::function<bool(size_t, size_t)>& possible_;
   PairingNames names_;
   Links links_;
   std::vector<std::vector<const Link*>> by_reference_;
@@ -298,8 +304,9 @@ class Pairer {
 }  // namespace
 
 AutoPairing pair_automatically(const std::vector<NamedTensor>& reference, const std::vector<NamedTensor>& candidate,
-                               const std::vector<std::pair<size_t, size_t>>& anchors) {
-  return Pairer(reference, candidate, anchors).run();
+                               const std::vector<std::pair<size_t, size_t>>& anchors,
+                               const std::function<bool(size_t, size_t)>& possible) {
+  return Pairer(reference, candidate, anchors, possible).run();
 }
 
 }  // namespace parity

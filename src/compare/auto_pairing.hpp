@@ -2,6 +2,7 @@
 #pragma once
 #include <ATen/ATen.h>
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,7 +43,9 @@ struct AutoPairing {
 /// Each tensor is paired once; below 0.5 nothing is paired.
 /// Order: the heaviest chain of links that ascends in both lists (gaps cost nothing, so lists of any length align),
 /// then single links across it whose content is beyond doubt (q, k and v in another order).
+/// `possible`(reference, candidate): false for pairs that what is known of the programs excludes.
 AutoPairing pair_automatically(const std::vector<NamedTensor>& reference, const std::vector<NamedTensor>& candidate,
-                               const std::vector<std::pair<size_t, size_t>>& anchors = {});
+                               const std::vector<std::pair<size_t, size_t>>& anchors = {},
+                               const std::function<bool(size_t, size_t)>& possible = {});
 
 }  // namespace parity

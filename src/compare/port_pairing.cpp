@@ -7,6 +7,7 @@
 #include <set>
 
 #include "compare/auto_pairing.hpp"
+#include "compare/pairing_order.hpp"
 #include "core/error.hpp"
 #include "trace/replay.hpp"
 
@@ -186,8 +187,10 @@ void drop_crossed_names(PortPairing& pairing, const Prints& here, const Prints& 
   pairing.pairs = std::move(kept);
 }
 
+constexpr double kSure = .8;  // confidence from which a pair says where others can lie
+
 // Pairs what is left, among the reference's boundaries that `eligible` names.
-void pair_by_content(PortPairing& pairing, const Prints& all, const Prints& there,
+void pair_by_content(PortPairing& pairing, const Program& reference, const Prints& all, const Prints& there,
                      const std::function<bool(const NamedTensor&)>& eligible) {
   Prints here;
   for (size_t i = 0; i < all.index.size(); ++i)
@@ -202,7 +205,12 @@ void pair_by_content(PortPairing& pairing, const Prints& all, const Prints& ther
         there.index[c] == pair.candidate)
       anchors.emplace_back(r, c);
   }
-  const AutoPairing found = pair_automatically(here.tensors, there.tensors, anchors);
+  std::vector<std::pair<size_t, size_t>> known;
+  for (const PortPair& pair : pairing.pairs)
+    if (pair.confidence >= kSure) known.emplace_back(pair.boundary, pair.candidate);
+  const PairingOrder order(reference, known);
+  const auto possible = [&](size_t r, size_t c) { return order.possible(here.index[r], there.index[c]); };
+  const AutoPairing found = pair_automatically(here.tensors, there.tensors, anchors, possible);
   pairing.notes = found.notes;
   std::set<size_t> taken;
   for (const AutoPair& pair : found.pairs) {
@@ -247,8 +255,9 @@ PortPairing pair_recordings(const Dump& dump, const Program& reference, const st
   const Prints here = reference_prints(dump, reference), there = candidate_prints(candidate);
   drop_crossed_names(pairing, here, there);
   // Modules first: a value that a module returns and an op passes on is the module's.
-  pair_by_content(pairing, here, there, [](const NamedTensor& t) { return !is_op(t); });
-  if (!pairing.unmatched.empty()) pair_by_content(pairing, here, there, [](const NamedTensor&) { return true; });
+  pair_by_content(pairing, reference, here, there, [](const NamedTensor& t) { return !is_op(t); });
+  if (!pairing.unmatched.empty())
+    pair_by_content(pairing, reference, here, there, [](const NamedTensor&) { return true; });
   name_repeats(pairing, candidate);
   return pairing;
 }

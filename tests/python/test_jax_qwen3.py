@@ -106,7 +106,6 @@ FAULTS = {
 
 MISNAMED = {
     "key heads tiled": "another order of repeated key heads is not tried where a kernel repeats them itself",
-    "key and value swapped": "the products inside the two layers are paired crosswise by their content",
     "residual forgotten": "the sum is bitwise its second term, and 'stale value' says so first",
 }
 
