@@ -88,6 +88,44 @@ TEST_CASE("port: a fault of each family is red at its module, with its name") {
   check_red("wan.fp32.h5", "wan.fp32.fault.rope-missing.h5", "blocks.1.attn1.to_out.0", "RoPE missing");
 }
 
+TEST_CASE("port: heads of another order are permuted heads, whatever lies between the split and attention") {
+  at::manual_seed(1);
+  const std::string sdpa = "aten::_scaled_dot_product_flash_attention_for_cpu";
+  const auto run = [](const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+    const auto [result, sums] = at::_scaled_dot_product_flash_attention_for_cpu(q, k, v);
+    return std::vector<at::Tensor>{result, sums};
+  };
+  SUBCASE("width before heads, with a norm's gain and a permutation on the way") {
+    ProgramFile file("heads.h5");
+    const at::Tensor gain = at::rand({8}) + .5;
+    json read = json::array();
+    std::vector<at::Tensor> right, wrong;
+    for (int i = 0; i < 3; ++i) {
+      const at::Tensor x = at::randn({1, 6, 16});
+      const at::Tensor heads = x.view({1, 6, 2, 8}) * gain, other = x.view({1, 6, 8, 2}).transpose(2, 3) * gain;
+      const int64_t view =
+          file.op("aten::view", {ref(file.leaf(x)), json{1, 6, 2, 8}}, {x.view({1, 6, 2, 8})}, {}, {{"view", true}});
+      const int64_t scaled =
+          file.op("aten::mul.Tensor", {ref(view), ref(file.leaf(gain))}, {heads}, {}, {{"store", false}});
+      right.push_back(heads.permute({0, 2, 1, 3}));
+      wrong.push_back(other.permute({0, 2, 1, 3}).contiguous());
+      read.push_back(
+          ref(file.op("aten::permute", {ref(scaled), json{0, 2, 1, 3}}, {right.back()}, {}, {{"view", true}})));
+    }
+    file.op(sdpa, read, run(right[0], right[1], right[2]), json::object(), {{"store", true}});
+    CHECK(diagnosis_of(file, run(wrong[0], wrong[1], wrong[2])[0]).starts_with("permuted heads"));
+  }
+  SUBCASE("fewer key heads tiled, where the kernel repeats them itself") {
+    ProgramFile file("tiled.h5");
+    const at::Tensor q = at::randn({1, 4, 6, 8}), k = at::randn({1, 2, 6, 8}), v = at::randn({1, 2, 6, 8});
+    json read = json::array();
+    for (const at::Tensor& t : {q, k, v}) read.push_back(ref(file.leaf(t)));
+    file.op(sdpa, read, run(q, k.repeat_interleave(2, 1), v.repeat_interleave(2, 1)));
+    const at::Tensor tiled = run(q, k.repeat({1, 2, 1, 1}), v.repeat({1, 2, 1, 1}))[0];
+    CHECK(diagnosis_of(file, tiled).starts_with("permuted heads"));
+  }
+}
+
 TEST_CASE("port: a counterpart is made after what it is computed from and before what is computed from it") {
   const Dump dump(kSuite / "qwen3.fp32.h5");
   const Program program = load_program(dump);

@@ -105,7 +105,6 @@ FAULTS = {
 
 
 MISNAMED = {
-    "key heads tiled": "another order of repeated key heads is not tried where a kernel repeats them itself",
     "residual forgotten": "the sum is bitwise its second term, and 'stale value' says so first",
 }
 

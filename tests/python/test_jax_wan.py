@@ -106,7 +106,6 @@ FAULTS = {
 
 
 MISNAMED = {
-    "heads interleaved": "the change is the right one (axis taken apart in another order), its name the general one: that the axis holds heads is not known",
     "sine before cosine": "two halves of a sinusoid exchanged are called after the more frequent fault of two halves",
 }
 

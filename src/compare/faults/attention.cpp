@@ -98,6 +98,12 @@ void fused_heads(const ProgramIndex& program, int index, Hypotheses& to) {
                 }
                 return call.run_again();
               });
+  add_fault(to, program, index, "permuted heads", "fewer key and value heads tiled, not repeated", [](OpCall& call) {
+    const int64_t heads = call.tensor("query").size(1), own = call.tensor("key").size(1);
+    if (own < 2 || own >= heads) throw std::runtime_error("as many of each, or one for all");
+    for (const char* name : {"key", "value"}) call.set(name, call.tensor(name).repeat({1, heads / own, 1, 1}));
+    return call.run_again();
+  });
   for (const char* name : {"query", "key", "value"})
     add_fault(to, program, index, "permuted heads", fmt::format("heads of {} in reverse", name), [name](OpCall& call) {
       call.set(name, call.tensor(name).flip({1}));

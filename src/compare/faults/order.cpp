@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 
 #include "compare/faults/catalogue.hpp"
 
@@ -47,6 +48,65 @@ void merged_heads(const ProgramIndex& program, int index, const std::vector<int6
                 });
 }
 
+// Fewer key and value heads, (batch, groups, repeats, …) put into one axis of heads: each group after the other,
+// instead of each repeated.
+void repeated_heads(const ProgramIndex& program, int index, const std::vector<int64_t>& in, Hypotheses& to) {
+  if (in[1] < 2 || in[2] < 2 || program.behind(index, "expand", 2) < 0) return;
+  add_joint(to, program, index, "permuted heads", "key and value heads tiled, not repeated", [](OpCall& call) {
+    return Results{call.tensor("self").transpose(1, 2).reshape(call.op.outputs[0]->shape)};
+  });
+}
+
+bool ends_dataflow(const std::string& kind) {
+  return kind == "mm" || kind == "addmm" || kind == "convolution" || kind == "embedding" || kind == "_softmax";
+}
+
+// Values that op `index` makes or writes, views of them taken back to what they are views of.
+std::vector<int64_t> made_by(const ProgramIndex& program, int index) {
+  std::vector<int64_t> ids;
+  const Op& op = program.op(index);
+  for (const auto& output : op.outputs)
+    if (output) ids.push_back(output->id);
+  if (!op.kind.ends_with('_')) return ids;
+  for (int64_t id = program.argument(index, 0); id >= 0;) {
+    ids.push_back(id);
+    const int made = program.producer(id);
+    id = made >= 0 && made < index && program.op(made).view ? program.argument(made, 0) : -1;
+  }
+  return ids;
+}
+
+// Does attention at op `index` take tensors of that many heads of that width? Key heads may be fewer than the query's.
+bool attends_with(const ProgramIndex& program, int index, int64_t heads, int64_t width) {
+  const bool fused = program.op(index).kind.find("attention") != std::string::npos;
+  for (const int64_t id : program.reads(index)) {
+    const std::vector<int64_t> shape = shape_of(program, id);
+    if (fused && shape.size() == 4 && shape[3] == width && (shape[1] == heads || shape[2] == heads)) return true;
+    if (!fused && shape.size() == 3 && shape[0] % heads == 0 && (shape[1] == width || shape[2] == width)) return true;
+  }
+  return false;
+}
+
+// Do the results of op `index` reach attention as heads of that width, through whatever lies before its products
+// (norms, rotations, caches, repeated key heads)?
+bool become_heads(const ProgramIndex& program, int index, int64_t heads, int64_t width) {
+  constexpr size_t kMost = 64;  // ops looked at
+  std::vector<int> ops{index};
+  std::set<int> seen{index};
+  for (size_t i = 0; i < ops.size() && i < kMost; ++i)
+    for (const int64_t id : made_by(program, ops[i]))
+      for (const int next : program.consumers(id)) {
+        if (next <= ops[i] || !seen.insert(next).second) continue;
+        const std::string& kind = program.op(next).kind;
+        if (kind == "bmm" || kind.find("attention") != std::string::npos) {
+          if (attends_with(program, next, heads, width)) return true;
+        } else if (!ends_dataflow(kind)) {
+          ops.push_back(next);
+        }
+      }
+  return false;
+}
+
 // One axis taken apart: its parts in another order.
 void parted(const ProgramIndex& program, int index, const std::vector<int64_t>& in, const std::vector<int64_t>& out,
             Hypotheses& to) {
@@ -60,7 +120,9 @@ void parted(const ProgramIndex& program, int index, const std::vector<int64_t>& 
   for (size_t i = same; i < out.size() - after; ++i)
     if (out[i] != 1) parts.push_back(static_cast<int64_t>(i));
   if (parts.size() < 2 || parts.size() > 3) return;
-  const bool heads = program.ahead(index, "transpose", 1) >= 0 && parts.size() == 2;
+  bool heads = false;  // (heads, width), or one of them with query, key and value beside it
+  for (size_t i = 0; i + 1 < parts.size(); ++i)
+    heads = heads || become_heads(program, index, out[parts[i]], out[parts.back()]);
   std::vector<int64_t> order = parts;
   while (std::next_permutation(order.begin(), order.end()))
     add_joint(to, program, index, heads ? "permuted heads" : "channel order",
@@ -73,7 +135,8 @@ void parted(const ProgramIndex& program, int index, const std::vector<int64_t>& 
                   shape[parts[i]] = right[order[i]];
                   back[order[i]] = parts[i];
                 }
-                return Results{call.tensor("self").reshape(shape).permute(back)};
+                // dense: a fused kernel reads its last axis element by element
+                return Results{call.tensor("self").reshape(shape).permute(back).contiguous()};
               });
   for (FaultHypothesis& h : to)
     if (h.fault == "channel order") h.rank = std::max(h.rank, 1);  // a rotation that pairs otherwise says more
@@ -86,6 +149,8 @@ void moved(const ProgramIndex& program, int index, Hypotheses& to) {
   if (in.size() >= 3 && out.size() + 1 == in.size() && out.back() == in.back() * in[in.size() - 2] &&
       behind_attention(program, index))
     merged_heads(program, index, in, to);
+  if (in.size() == 5 && out.size() == 4 && out[1] == in[1] * in[2] && out[2] == in[3] && out[3] == in[4])
+    repeated_heads(program, index, in, to);
   if (out.size() > in.size() && !in.empty()) parted(program, index, in, out, to);
 }
 
