@@ -126,6 +126,34 @@ TEST_CASE("port: heads of another order are permuted heads, whatever lies betwee
   }
 }
 
+TEST_CASE("port: exchanged halves are shift and scale where they modulate, else the order of channels") {
+  at::manual_seed(2);
+  const at::Tensor angles = at::rand({2, 8}) * 6, x = at::randn({2, 16});
+  const auto exchanged = [](const at::Tensor& t) { return at::cat({t.narrow(1, 8, 8), t.narrow(1, 0, 8)}, 1); };
+  SUBCASE("a sinusoid") {
+    ProgramFile file("sinusoid.h5");
+    const int64_t a = file.leaf(angles);
+    const int64_t sines = file.op("aten::sin", {ref(a)}, {angles.sin()}, {}, {{"store", false}});
+    const int64_t cosines = file.op("aten::cos", {ref(a)}, {angles.cos()}, {}, {{"store", false}});
+    const at::Tensor both = at::cat({angles.sin(), angles.cos()}, 1);
+    file.op("aten::cat", {json{ref(sines), ref(cosines)}, 1}, {both});
+    CHECK(diagnosis_of(file, exchanged(both)).starts_with("channel order"));
+  }
+  SUBCASE("a modulation") {
+    ProgramFile file("modulation.h5");
+    const at::Tensor y = at::randn({2, 8});
+    const auto modulated = [&](const at::Tensor& m) { return y * (1 + m.narrow(1, 8, 8)) + m.narrow(1, 0, 8); };
+    const int64_t m = file.leaf(x), normed = file.leaf(y);
+    const int64_t shift = file.op("aten::slice.Tensor", {ref(m), 1, 0, 8}, {x.narrow(1, 0, 8)}, {}, {{"view", true}});
+    const int64_t scale = file.op("aten::slice.Tensor", {ref(m), 1, 8, 16}, {x.narrow(1, 8, 8)}, {}, {{"view", true}});
+    const int64_t one = file.op("aten::add.Tensor", {ref(scale), 1}, {x.narrow(1, 8, 8) + 1}, {}, {{"store", false}});
+    const int64_t scaled =
+        file.op("aten::mul.Tensor", {ref(normed), ref(one)}, {y * (1 + x.narrow(1, 8, 8))}, {}, {{"store", false}});
+    file.op("aten::add.Tensor", {ref(scaled), ref(shift)}, {modulated(x)});
+    CHECK(diagnosis_of(file, modulated(exchanged(x))).starts_with("shift and scale swapped"));
+  }
+}
+
 TEST_CASE("port: a counterpart is made after what it is computed from and before what is computed from it") {
   const Dump dump(kSuite / "qwen3.fp32.h5");
   const Program program = load_program(dump);

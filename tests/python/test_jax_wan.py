@@ -106,7 +106,6 @@ FAULTS = {
 
 
 MISNAMED = {
-    "sine before cosine": "two halves of a sinusoid exchanged are called after the more frequent fault of two halves",
 }
 
 

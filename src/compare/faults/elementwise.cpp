@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-
 #include <cmath>
+#include <set>
 
 #include "compare/faults/catalogue.hpp"
 
@@ -68,6 +68,28 @@ void product(const ProgramIndex& program, int index, Hypotheses& to) {
     });
 }
 
+// Does a value scale or shift one at least as large, on its own or with 1 added? What is neither shift nor scale
+// (halves of a rotation, of a sinusoid) is joined again or meets smaller tables.
+bool modulates(const ProgramIndex& program, int64_t id, int steps = 4) {
+  for (const int reader : program.consumers(id)) {
+    const Op& op = program.op(reader);
+    if ((op.kind == "mul" || op.kind == "add" || op.kind == "addcmul") && program.reads(reader).size() > 1) {
+      for (const int64_t other : program.reads(reader))
+        if (other != id && elements(program, other) >= elements(program, id)) return true;
+      continue;
+    }
+    const bool passes = op.view || op.kind == "_to_copy" || op.kind == "add" || op.kind == "clone";
+    if (passes && steps > 0 && !op.outputs.empty() && op.outputs[0] && modulates(program, op.outputs[0]->id, steps - 1))
+      return true;
+  }
+  return false;
+}
+
+// What is wrong when parts `one` and `other` of a tensor are exchanged.
+const char* exchange_name(const ProgramIndex& program, const Value& one, const Value& other) {
+  return modulates(program, one.id) || modulates(program, other.id) ? "shift and scale swapped" : "channel order";
+}
+
 // Chunks of one tensor handed out in another order.
 void swapped(const ProgramIndex& program, int index, Hypotheses& to) {
   const Op& op = program.op(index);
@@ -78,7 +100,8 @@ void swapped(const ProgramIndex& program, int index, Hypotheses& to) {
   for (size_t i = 0; i < op.outputs.size() && op.outputs.size() <= 6; ++i)
     for (size_t j = i + 1; j < op.outputs.size(); ++j) {
       if (!op.outputs[i] || !op.outputs[j] || op.outputs[i]->shape != op.outputs[j]->shape) continue;
-      add_fault(to, program, index, projection ? "weights swapped" : "shift and scale swapped",
+      add_fault(to, program, index,
+                projection ? "weights swapped" : exchange_name(program, *op.outputs[i], *op.outputs[j]),
                 fmt::format("parts {} and {} exchanged", i, j), [i, j](OpCall& call) {
                   Results results = call.run_again();
                   std::swap(results[i], results[j]);
@@ -97,8 +120,11 @@ void swapped_slices(const ProgramIndex& program, int index, Hypotheses& to) {
     if (other <= index || sibling.name != op.name || sibling.args == op.args || !sibling.outputs[0] ||
         sibling.outputs[0]->shape != op.outputs[0]->shape)
       continue;
-    FaultHypothesis h{
-        "shift and scale swapped", fmt::format("{} and {} exchanged", op.path, sibling.path), Gate::logic, true, {}};
+    FaultHypothesis h{exchange_name(program, *op.outputs[0], *sibling.outputs[0]),
+                      fmt::format("{} and {} exchanged", op.path, sibling.path),
+                      Gate::logic,
+                      true,
+                      {}};
     const auto first = std::make_shared<torch::jit::Stack>();
     // The later one's arguments are literals: read them from its recorded call.
     const auto exchanged = [](const Op& like) {
@@ -114,7 +140,6 @@ void swapped_slices(const ProgramIndex& program, int index, Hypotheses& to) {
   }
 }
 
-// Equal parts joined in another order.
 // Is the value a table of angles, or of their sines and cosines, seen through views?
 bool is_rotary(const ProgramIndex& program, int64_t id) {
   for (int steps = 0; steps < 6; ++steps) {
@@ -129,14 +154,31 @@ bool is_rotary(const ProgramIndex& program, int64_t id) {
   return false;
 }
 
+// Are these parts of one value, or sines and cosines: channels of one tensor, not tensors of their own?
+bool are_channels(const ProgramIndex& program, const std::vector<int64_t>& ids) {
+  std::set<int64_t> origins;
+  bool waves = true;
+  for (const int64_t id : ids) {
+    const int made = program.producer(id);
+    if (made < 0) return false;
+    const std::string& kind = program.op(made).kind;
+    waves = waves && (kind == "cos" || kind == "sin");
+    const bool part = kind == "slice" || kind == "select" || kind == "split" || kind == "chunk" || kind == "unbind";
+    origins.insert(part ? program.argument(made, 0) : -1 - id);
+  }
+  return waves || (origins.size() == 1 && *origins.begin() >= 0);
+}
+
+// Equal parts joined in another order.
 void joined(const ProgramIndex& program, int index, Hypotheses& to) {
   const auto& ids = program.reads(index);
+  const char* general = are_channels(program, ids) ? "channel order" : "concatenation order";
   for (size_t i = 0; i + 1 < ids.size() && ids.size() <= 4; ++i) {
     const Value *a = program.value(ids[i]), *b = program.value(ids[i + 1]);
     if (a == nullptr || b == nullptr || a->shape != b->shape) continue;
     const bool rotary =
         ids.size() == 3 && std::all_of(ids.begin(), ids.end(), [&](int64_t id) { return is_rotary(program, id); });
-    add_fault(to, program, index, rotary ? "RoPE axis order" : "concatenation order",
+    add_fault(to, program, index, rotary ? "RoPE axis order" : general,
               fmt::format("parts {} and {} exchanged", i, i + 1), [i](OpCall& call) {
                 std::vector<at::Tensor> parts = call.value("tensors").toTensorVector();
                 std::swap(parts[i], parts[i + 1]);
