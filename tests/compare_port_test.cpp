@@ -88,6 +88,12 @@ TEST_CASE("port: a fault of each family is red at its module, with its name") {
   check_red("wan.fp32.h5", "wan.fp32.fault.rope-missing.h5", "blocks.1.attn1.to_out.0", "RoPE missing");
 }
 
+TEST_CASE("port: a sum without its first term is no stale value, another layer's weights neither") {
+  check_red("gpt2.bf16.h5", "gpt2.bf16.fault.no-residual.h5", "transformer.h.1", "residual missing");
+  check_red("umt5.fp32.h5", "umt5.fp32.fault.shared-bias.h5",
+            "encoder.block.1.layer.0.SelfAttention.relative_attention_bias", "wrong layer's weights");
+}
+
 TEST_CASE("port: heads of another order are permuted heads, whatever lies between the split and attention") {
   at::manual_seed(1);
   const std::string sdpa = "aten::_scaled_dot_product_flash_attention_for_cpu";

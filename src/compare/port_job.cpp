@@ -19,6 +19,7 @@ namespace parity {
 namespace {
 
 constexpr size_t kExplanations = 8;        // kept a row
+constexpr int kStaleRank = 2;              // a change that gives the value from the port's own inputs says more
 constexpr double kPerturbation = 0x1p-16;  // relative; far above fp64's roundings, far below the ops' curvature
 
 std::vector<ReplayOptions> lane_options() {
@@ -173,12 +174,24 @@ class PortJob {
     row.predicted_free = std::hypot(*row.amplification * carried, row.forced->rel_l2.value_or(0));
   }
 
-  // What explains the candidate's value; a stale one needs no other explanation.
+  // Every path under which a value is compared that this row is computed from: a module's result is also its last
+  // op's and its last child's.
+  std::set<std::string> names_of_inputs(const OpResult& row) const {
+    std::set<int64_t> values;
+    for (const size_t a : ancestors_[row.index]) values.insert(program_.boundaries[a].value.id);
+    std::set<std::string> names;
+    for (const PortPair& pair : pairing_.pairs)
+      if (const Boundary& b = program_.boundaries[pair.boundary];
+          static_cast<int64_t>(pair.boundary) < row.index && values.contains(b.value.id))
+        names.insert(b.path);
+    return names;
+  }
+
+  // What explains the candidate's value, an older value that it repeats among it.
   std::vector<Finding> findings(const OpResult& row, const Crossing& crossing, const at::Tensor& value) {
     std::vector<Finding> found =
         match_hypotheses(crossing, value, hypotheses_, final_op(program_.boundaries[row.index].value.id));
-    std::set<std::string> inputs;
-    for (const size_t a : ancestors_[row.index]) inputs.insert(program_.boundaries[a].path);
+    const std::set<std::string> inputs = names_of_inputs(row);
     const at::Tensor& own = crossing.computed[kOwn];
     std::string older = stale_.seen_before(row.path, row.call, value, own, inputs),
                 as = "bitwise what the candidate has at ";
@@ -192,7 +205,7 @@ class PortJob {
     if (!older.empty() && row.forced->bitwise_equal_share.value_or(1) < 1) {
       Finding f{"stale value", as + older, Gate::logic, true, {}, 0};
       f.fit = {1, 99, 1, 1, 1};
-      f.rank = -1;
+      f.rank = kStaleRank;
       found.push_back(std::move(f));
     }
     return found;

@@ -105,7 +105,6 @@ FAULTS = {
 
 
 MISNAMED = {
-    "residual forgotten": "the sum is bitwise its second term, and 'stale value' says so first",
 }
 
 
