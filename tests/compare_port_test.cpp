@@ -174,6 +174,8 @@ TEST_CASE("port: a counterpart is made after what it is computed from and before
   CHECK(order.possible(product, 10 * key - 1));
   CHECK_FALSE(order.possible(product, 10 * key + 1));
   CHECK_FALSE(order.possible(product, 10 * norm - 1));
+  CHECK(order.known_by_another_name(product));
+  CHECK_FALSE(order.known_by_another_name(program.find(attention + "/cat.0").value()));
   // names in the order of the alphabet say nothing
   std::mt19937 generator(3);
   std::vector<size_t> places(known.size());
@@ -181,6 +183,30 @@ TEST_CASE("port: a counterpart is made after what it is computed from and before
   std::shuffle(places.begin(), places.end(), generator);
   for (size_t i = 0; i < known.size(); ++i) known[i].second = places[i];
   CHECK(PairingOrder(program, known).possible(product, 10 * key + 1));
+}
+
+TEST_CASE("port: channels last under the same name are read so; two axes exchanged are a mistake that says its rule") {
+  Sides sides =
+      open_sides(kSuite / ".." / "diffusers-wan-t2v.fp32.h5", kSuite / ".." / "diffusers-wan-t2v.fp32.h5", "");
+  const Dump& dump = *sides.reference.dump;
+  const auto judge = [&](const std::string& path, at::IntArrayRef order) {
+    std::vector<CandidateTensor> tensors = sides.candidate.tensors;
+    for (CandidateTensor& tensor : tensors)
+      if (tensor.path == path) {
+        tensor.load = [load = tensor.load, axes = order.vec()] { return load().permute(axes).contiguous(); };
+        tensor.shape = tensor.load().sizes().vec();
+      }
+    const Program& program = sides.reference.program;
+    const PortPairing pairing = pair_recordings(dump, program, tensors, &program, nullptr);
+    return std::pair(row_of(run_port_job(dump, program, tensors, pairing, {}), path), pairing.notes);
+  };
+  const auto [conv, notes] = judge("patch_embedding", {0, 2, 3, 4, 1});
+  CHECK(conv.verdict == Verdict::pass);
+  REQUIRE(notes.size() == 1);
+  CHECK(notes[0].find("patch_embedding = patch_embedding perm(0,4,1,2,3)") != std::string::npos);
+  const OpResult linear = judge("blocks.0.attn1.to_q", {0, 2, 1}).first;
+  CHECK(linear.verdict == Verdict::shape);
+  CHECK(linear.diagnosis.find("blocks.0.attn1.to_q = blocks.0.attn1.to_q perm(0,2,1)") != std::string::npos);
 }
 
 TEST_CASE("port: a declared rounding passes, and says so") {

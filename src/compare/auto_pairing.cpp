@@ -28,7 +28,7 @@ double agreement(const Link& link) { return link.weight * linear(link.distance, 
 class Pairer {
  public:
   Pairer(const std::vector<NamedTensor>& reference, const std::vector<NamedTensor>& candidate,
-         const std::vector<std::pair<size_t, size_t>>& anchors, const std::function<bool(size_t, size_t)>& possible)
+         const std::vector<std::pair<size_t, size_t>>& anchors, const std::function<bool(const Link&)>& possible)
       : reference_(reference),
         candidate_(candidate),
         anchors_(anchors),
@@ -64,7 +64,7 @@ class Pairer {
     for (auto& links : links_)
       std::erase_if(links, [&](const Link& link) {
         return by_reference.count(link.reference) || by_candidate.count(link.candidate) ||
-               (possible_ && !possible_(link.reference, link.candidate));
+               (possible_ && !possible_(link));
       });
     for (const auto& [r, c] : anchors_) links_[c] = {Link{r, c, 0, 1, 1, true, {}}};
     by_reference_.assign(reference_.size(), {});
@@ -293,7 +293,7 @@ class Pairer {
 
   const std::vector<NamedTensor>&reference_, &candidate_;
   const std::vector<std::pair<size_t, size_t>>& anchors_;
-  const std::function<bool(size_t, size_t)>& possible_;
+  const std::function<bool(const Link&)>& possible_;
   PairingNames names_;
   Links links_;
   std::vector<std::vector<const Link*>> by_reference_;
@@ -305,7 +305,7 @@ class Pairer {
 
 AutoPairing pair_automatically(const std::vector<NamedTensor>& reference, const std::vector<NamedTensor>& candidate,
                                const std::vector<std::pair<size_t, size_t>>& anchors,
-                               const std::function<bool(size_t, size_t)>& possible) {
+                               const std::function<bool(const Link&)>& possible) {
   return Pairer(reference, candidate, anchors, possible).run();
 }
 

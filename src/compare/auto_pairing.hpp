@@ -20,6 +20,8 @@ struct NamedTensor {
   Fingerprint print;
 };
 
+struct Link;  // compare/pairing_links.hpp
+
 struct AutoPair {
   size_t reference = 0, candidate = 0;
   Layout layout;          // candidate -> reference
@@ -43,9 +45,9 @@ struct AutoPairing {
 /// Each tensor is paired once; below 0.5 nothing is paired.
 /// Order: the heaviest chain of links that ascends in both lists (gaps cost nothing, so lists of any length align),
 /// then single links across it whose content is beyond doubt (q, k and v in another order).
-/// `possible`(reference, candidate): false for pairs that what is known of the programs excludes.
+/// `possible`: false for links that what is known of the programs excludes.
 AutoPairing pair_automatically(const std::vector<NamedTensor>& reference, const std::vector<NamedTensor>& candidate,
                                const std::vector<std::pair<size_t, size_t>>& anchors = {},
-                               const std::function<bool(size_t, size_t)>& possible = {});
+                               const std::function<bool(const Link&)>& possible = {});
 
 }  // namespace parity

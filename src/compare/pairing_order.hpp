@@ -1,4 +1,4 @@
-// What dataflow says about pairs: a value is made after what it is computed from, in any program.
+// What the reference's dataflow says about pairs, whatever the tensors' contents are like.
 #pragma once
 #include <utility>
 #include <vector>
@@ -7,22 +7,29 @@
 
 namespace parity {
 
-/// Where a boundary's counterpart can lie among the candidate's tensors, both lists in execution order, given some
-/// pairs: after the counterparts of what it is computed from and before those of what is computed from it. A rotated
-/// query is no counterpart of the product inside the norm before it, however alike their numbers are.
 class PairingOrder {
  public:
-  /// `known`: (boundary, candidate tensor). Where more than a tenth of them contradict each other, the candidate's
-  /// tensors are not in execution order (a file of tensors is sorted by name), and everything is possible.
+  /// `known`: pairs (boundary, candidate tensor), candidate tensors in execution order.
   PairingOrder(const Program& reference, const std::vector<std::pair<size_t, size_t>>& known);
 
+  /// A value is made after what it is computed from, in any program: does the candidate's tensor lie after the known
+  /// counterparts of what the boundary is computed from, and before those of what is computed from it? A rotated query
+  /// is no counterpart of the product inside the norm before it. Always true where more than a tenth of the known pairs
+  /// contradict each other: the candidate's tensors are not in execution order (a file sorted by name).
   bool possible(size_t boundary, size_t candidate) const {
     const auto place = static_cast<int64_t>(candidate);
     return !ordered_ || (after_[boundary] < place && place < before_[boundary]);
   }
 
+  /// Is the boundary an op's result that has a known counterpart under another name (the product whose view the module
+  /// returns)? There is nothing left to pair.
+  bool known_by_another_name(size_t boundary) const { return known_value_[boundary]; }
+
  private:
+  void find_known_values(const Program& reference, const std::vector<int64_t>& counterpart);
+
   std::vector<int64_t> after_, before_;  // by boundary, exclusive
+  std::vector<bool> known_value_;        // by boundary
   bool ordered_ = true;
 };
 

@@ -11,6 +11,7 @@
 #include "compare/findings.hpp"
 #include "compare/main_job.hpp"
 #include "compare/pairing.hpp"
+#include "compare/pairing_layout.hpp"
 #include "compare/stale.hpp"
 #include "core/error.hpp"
 #include "trace/lanes.hpp"
@@ -97,14 +98,18 @@ class PortJob {
     try {
       const at::Tensor value = pair.layout.to_reference(tensor.load());
       if (value.sizes().vec() == row.shape) return value;
-      row.diagnosis = fmt::format("shape differs: reference {}, candidate {}", c10::str(at::IntArrayRef(row.shape)),
-                                  c10::str(value.sizes()));
+      row.diagnosis = fmt::format("shape differs: reference {}, candidate {}{}", c10::str(at::IntArrayRef(row.shape)),
+                                  c10::str(value.sizes()), advice(pair, row, value));
     } catch (const Error& error) {
       row.diagnosis = error.what();
     }
     row.verdict = Verdict::shape;
     row.gate = Gate::structure;
     return {};
+  }
+
+  static std::string advice(const PortPair& pair, const OpResult& row, const at::Tensor& value) {
+    return pair.layout.text().empty() ? layout_advice(row.path, row.shape, row.candidate_path, value.sizes()) : "";
   }
 
   OpResult describe(const PortPair& pair) const {
