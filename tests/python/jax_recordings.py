@@ -76,20 +76,15 @@ def named(name, function):
     return function
 
 
-def check_fault(reference, candidate, wanted, alarms, misnamed, misplaced, *options):
+def check_fault(reference, candidate, wanted, alarms, *options):
     """The fault is red at the module where it begins, under its name: `wanted`, (path, call, name). `alarms`: where an honest port is red (see
-    FALSE_ALARM), which can come before the fault. `misnamed`, `misplaced`: why the tool is wrong today about name or place, None when it is not."""
+    FALSE_ALARM), which can come before the fault."""
     status, report = compare(reference, candidate, *options)
     path, call, name = found(report) or (None, None, None)
     print(f"{wanted}: found {path}, call {call}: {name}")
     if (path, call) != wanted[:2] and (path, call) in alarms:
         pytest.xfail(FALSE_ALARM)
-    if status == 1 and (path, call) != wanted[:2] and misplaced:
-        pytest.xfail(f"placed at {path!r}: {misplaced}")
-    assert (status, path, call) == (1, *wanted[:2]), report["first_divergence"]
-    if name != wanted[2] and misnamed:
-        pytest.xfail(f"named {name!r}: {misnamed}")
-    assert name == wanted[2], report["first_divergence"]
+    assert (status, path, call, name) == (1, *wanted), report["first_divergence"]
 
 
 def check_honest(reference, candidate, *options):
