@@ -1,5 +1,5 @@
 """transformers' FlaxGPT2LMHeadModel as a port of GPT2LMHeadModel: both recorded, paired by probes/maps/pairs/flax_gpt2.map, compared with numpy; then ten
-faults in the port, each with the module at whose output it first shows when the port runs free."""
+faults in the port, each with the module at whose output it first shows when the port runs free, and its name."""
 import json
 import os
 import pathlib
@@ -20,7 +20,7 @@ import jax.numpy as jnp  # noqa: E402
 from transformers.models.gpt2 import modeling_flax_gpt2 as port  # noqa: E402
 
 import parity_probe  # noqa: E402
-from jax_recordings import Recording, same  # noqa: E402
+from jax_recordings import Recording, found, same  # noqa: E402
 
 MAP = pathlib.Path(__file__).parents[2] / "probes/maps/pairs/flax_gpt2.map"
 CONFIG = dict(n_layer=2, n_embd=32, n_head=4, vocab_size=50, n_positions=16, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0)
@@ -93,11 +93,10 @@ def has_compare():
 
 
 def compare(folder, candidate, tmp_path):
-    """(exit status, path of the first divergence) of `parity-check compare`."""
+    """(exit status, (path, call, name of the fault) of the first divergence) of `parity-check compare`."""
     command = [BINARY, "compare", folder / "ref.h5", candidate, "--map", MAP, "--json", tmp_path / "report.json", "--quiet"]
     status = subprocess.run(command, capture_output=True, text=True).returncode
-    first = json.loads((tmp_path / "report.json").read_text())["first_divergence"]
-    return status, first and first["path"]
+    return status, found(json.loads((tmp_path / "report.json").read_text()))
 
 
 @pytest.mark.parametrize("jit", [False, True])
@@ -168,26 +167,26 @@ def _causal_mask(x, dtype):
     return jnp.tril(jnp.ones((1, 1, n, n), dtype), 1)
 
 
-# name: (configuration changes, what is done to the model and the port's source, arguments of the call, where it first shows)
+# name: (configuration changes, what is done to the model and the port's source, arguments of the call, where it first shows, its name in the diagnosis)
 _H0 = "transformer.h.0."
 FAULTS = {
-    "norm-eps": (dict(layer_norm_epsilon=1e-6), None, {}, _H0 + "ln_1"),
-    "gelu-erf": (dict(activation_function="gelu"), None, {}, _H0 + "mlp.act"),
-    "attention-scale": ({}, lambda m, patch: patch("dot_product_attention_weights", _weights_of(lambda q, k: (q * 8 ** 0.5, k))), {}, _H0 + "attn.c_proj"),
-    "mask-off-by-one": ({}, lambda m, patch: patch("make_causal_mask", _causal_mask), {}, _H0 + "attn.c_proj"),
-    "position-off-by-one": ({}, None, dict(position_ids=np.arange(1, 13)[None]), "transformer.wpe"),
-    "missing-bias": ({}, lambda m, patch: with_parameter(m, ("transformer", "h", "1", "mlp", "c_fc", "bias"), jnp.zeros_like), {}, "transformer.h.1.mlp.c_fc"),
-    "transposed": ({}, lambda m, patch: with_parameter(m, ("transformer", "h", "0", "attn", "c_proj", "kernel"), jnp.transpose), {}, _H0 + "attn.c_proj"),
-    "heads-interleaved": ({}, lambda m, patch: patch("FlaxGPT2Attention", InterleavedHeads), {}, _H0 + "attn.c_proj"),
-    "q-k-swapped": ({}, lambda m, patch: patch("dot_product_attention_weights", _weights_of(lambda q, k: (k, q))), {}, _H0 + "attn.c_proj"),
-    "no-residual": ({}, lambda m, patch: patch("FlaxGPT2Block", WithoutResidual), {}, _H0 + "ln_2"),
+    "norm-eps": (dict(layer_norm_epsilon=1e-6), None, {}, _H0 + "ln_1", "norm eps"),
+    "gelu-erf": (dict(activation_function="gelu"), None, {}, _H0 + "mlp.act", "GELU form"),
+    "attention-scale": ({}, lambda m, patch: patch("dot_product_attention_weights", _weights_of(lambda q, k: (q * 8 ** 0.5, k))), {}, _H0 + "attn.c_proj", "attention scale"),
+    "mask-off-by-one": ({}, lambda m, patch: patch("make_causal_mask", _causal_mask), {}, _H0 + "attn.c_proj", "mask off by one"),
+    "position-off-by-one": ({}, None, dict(position_ids=np.arange(1, 13)[None]), "transformer.wpe", "position off by one"),
+    "missing-bias": ({}, lambda m, patch: with_parameter(m, ("transformer", "h", "1", "mlp", "c_fc", "bias"), jnp.zeros_like), {}, "transformer.h.1.mlp.c_fc", "missing bias"),
+    "transposed": ({}, lambda m, patch: with_parameter(m, ("transformer", "h", "0", "attn", "c_proj", "kernel"), jnp.transpose), {}, _H0 + "attn.c_proj", "transposed weight"),
+    "heads-interleaved": ({}, lambda m, patch: patch("FlaxGPT2Attention", InterleavedHeads), {}, _H0 + "attn.c_proj", "permuted heads"),
+    "q-k-swapped": ({}, lambda m, patch: patch("dot_product_attention_weights", _weights_of(lambda q, k: (k, q))), {}, _H0 + "attn.c_proj", "weights swapped"),
+    "no-residual": ({}, lambda m, patch: patch("FlaxGPT2Block", WithoutResidual), {}, _H0 + "ln_2", "residual missing"),
 }
 
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_each_fault_shows_at_its_module(reference, tmp_path, monkeypatch, name):
     folder, outputs, _ = reference
-    changes, seed, arguments, module = FAULTS[name]
+    changes, seed, arguments, module, fault = FAULTS[name]
     model = flax_model(folder, **changes)
     if seed is not None:
         seed(model, lambda attribute, x: monkeypatch.setattr(port, attribute, x))
@@ -196,4 +195,4 @@ def test_each_fault_shows_at_its_module(reference, tmp_path, monkeypatch, name):
         run(model.params)
     assert first_difference(outputs, Recording(tmp_path / "cand.h5")) == module
     if has_compare():
-        assert compare(folder, tmp_path / "cand.h5", tmp_path) == (1, module)
+        assert compare(folder, tmp_path / "cand.h5", tmp_path) == (1, (module, 0, fault))
