@@ -88,6 +88,12 @@ TEST_CASE("port: a fault of each family is red at its module, with its name") {
   check_red("wan.fp32.h5", "wan.fp32.fault.rope-missing.h5", "blocks.1.attn1.to_out.0", "RoPE missing");
 }
 
+TEST_CASE("port: changes that explain all of the difference have their names") {  // exact changes of whole tensors
+  check_red("wan.fp32.h5", "wan.fp32.fault.channel-order.h5", "", "channel order");
+  check_red("wan-vae.bf16.h5", "wan-vae.bf16.fault.frame-channels.h5", "up_block.upsamplers.0.time_conv",
+            "channel order");
+}
+
 TEST_CASE("port: a sum without its first term is no stale value, another layer's weights neither") {
   check_red("gpt2.bf16.h5", "gpt2.bf16.fault.no-residual.h5", "transformer.h.1", "residual missing");
   check_red("umt5.fp32.h5", "umt5.fp32.fault.shared-bias.h5",

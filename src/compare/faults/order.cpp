@@ -107,24 +107,33 @@ bool become_heads(const ProgramIndex& program, int index, int64_t heads, int64_t
   return false;
 }
 
+// The axes of `out` that one axis of `in` was taken apart into, for each that was; none where axes were joined.
+std::vector<std::vector<int64_t>> taken_apart(const std::vector<int64_t>& in, const std::vector<int64_t>& out) {
+  std::vector<std::vector<int64_t>> groups;
+  size_t j = 0;
+  for (const int64_t whole : in) {
+    std::vector<int64_t> parts;
+    int64_t product = 1;
+    while (product < whole && j < out.size()) {
+      product *= out[j];
+      if (out[j] != 1) parts.push_back(static_cast<int64_t>(j));
+      ++j;
+    }
+    if (product != whole) return {};
+    if (parts.size() > 1) groups.push_back(std::move(parts));
+  }
+  return groups;
+}
+
 // One axis taken apart: its parts in another order.
-void parted(const ProgramIndex& program, int index, const std::vector<int64_t>& in, const std::vector<int64_t>& out,
+void parted(const ProgramIndex& program, int index, const std::vector<int64_t>& out, const std::vector<int64_t>& parts,
             Hypotheses& to) {
-  size_t same = 0;
-  while (same < in.size() && same < out.size() && in[same] == out[same]) ++same;
-  size_t after = 0;
-  while (after < in.size() - same && after < out.size() - same &&
-         in[in.size() - 1 - after] == out[out.size() - 1 - after])
-    ++after;
-  std::vector<int64_t> parts;
-  for (size_t i = same; i < out.size() - after; ++i)
-    if (out[i] != 1) parts.push_back(static_cast<int64_t>(i));
-  if (parts.size() < 2 || parts.size() > 3) return;
+  if (parts.size() > 3) return;
   bool heads = false;  // (heads, width), or one of them with query, key and value beside it
   for (size_t i = 0; i + 1 < parts.size(); ++i)
     heads = heads || become_heads(program, index, out[parts[i]], out[parts.back()]);
   std::vector<int64_t> order = parts;
-  while (std::next_permutation(order.begin(), order.end()))
+  while (std::next_permutation(order.begin(), order.end())) {
     add_joint(to, program, index, heads ? "permuted heads" : "channel order",
               fmt::format("axis taken apart in another order ({})", fmt::join(order, ", ")),
               [parts, order](OpCall& call) {
@@ -138,8 +147,8 @@ void parted(const ProgramIndex& program, int index, const std::vector<int64_t>& 
                 // dense: a fused kernel reads its last axis element by element
                 return Results{call.tensor("self").reshape(shape).permute(back).contiguous()};
               });
-  for (FaultHypothesis& h : to)
-    if (h.fault == "channel order") h.rank = std::max(h.rank, 1);  // a rotation that pairs otherwise says more
+    if (!heads) to.back().rank = 1;  // a rotation that pairs otherwise says more
+  }
 }
 
 void moved(const ProgramIndex& program, int index, Hypotheses& to) {
@@ -151,7 +160,8 @@ void moved(const ProgramIndex& program, int index, Hypotheses& to) {
     merged_heads(program, index, in, to);
   if (in.size() == 5 && out.size() == 4 && out[1] == in[1] * in[2] && out[2] == in[3] && out[3] == in[4])
     repeated_heads(program, index, in, to);
-  if (out.size() > in.size() && !in.empty()) parted(program, index, in, out, to);
+  if (out.size() <= in.size()) return;
+  for (const std::vector<int64_t>& parts : taken_apart(in, out)) parted(program, index, out, parts, to);
 }
 
 // Every second element: the first and the second half instead.
@@ -169,6 +179,14 @@ void channels(const ProgramIndex& program, int index, Hypotheses& to) {
   const Op& op = program.op(index);
   if (!op.outputs[0] || op.outputs[0]->shape.size() < 3) return;
   const int64_t n = op.outputs[0]->shape[1];
+  // What an upsampling convolution makes is taken apart: (parts, channels) for (channels, parts).
+  for (const int64_t parts : {2, 4})
+    for (const int64_t outer : {parts, n / parts})
+      if (n % parts == 0 && n / parts > 1 && (outer == parts || n != parts * parts))
+        add_fault(to, program, index, "channel order",
+                  fmt::format("channels as ({}, {}) on one side", outer, n / outer), [outer](OpCall& call) {
+                    return Results{call.run_again()[0]->unflatten(1, {outer, -1}).transpose(1, 2).flatten(1, 2)};
+                  });
   if (n != 3 && n != 4) return;
   add_fault(to, program, index, "channel order", "colours in reverse",
             [](OpCall& call) { return Results{call.run_again()[0]->flip({1})}; });
