@@ -92,6 +92,7 @@ TEST_CASE("port: changes that explain all of the difference have their names") {
   check_red("wan.fp32.h5", "wan.fp32.fault.channel-order.h5", "", "channel order");
   check_red("wan-vae.bf16.h5", "wan-vae.bf16.fault.frame-channels.h5", "up_block.upsamplers.0.time_conv",
             "channel order");
+  check_red("gpt-oss.fp32.h5", "gpt-oss.fp32.fault.clamp-limit.h5", "model.layers.0.mlp.experts", "clamp limit");
 }
 
 TEST_CASE("port: a sum without its first term is no stale value, another layer's weights neither") {

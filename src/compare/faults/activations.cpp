@@ -101,6 +101,7 @@ void narrow(const ProgramIndex& program, int index, Hypotheses& to) {
 }
 
 void clamp_limits(const ProgramIndex& program, int index, Hypotheses& to) {
+  const size_t before = to.size();
   instead(
       program, index, "clamp limit", "not clamped", [](const at::Tensor& x) { return x.clone(); }, to);
   const auto scaled = [](double factor) {
@@ -122,6 +123,7 @@ void clamp_limits(const ProgramIndex& program, int index, Hypotheses& to) {
     });
   add_fault(to, program, index, "clamp limit", "from zero",
             [](OpCall& call) { return Results{call.run_again()[0]->clamp_min(0)}; });
+  for (size_t i = before; i < to.size(); ++i) to[i].joint = true;  // one constant for gate and value
 }
 
 }  // namespace

@@ -129,7 +129,7 @@ void Catalogue::join(const std::vector<FaultHypothesis>& single) {
   std::map<std::pair<std::string, std::string>, std::vector<const FaultHypothesis*>> groups;
   for (const FaultHypothesis& h : single) groups[{h.fault, what(h)}].push_back(&h);
   for (const auto& [name, group] : groups) {
-    if (group.size() < 2 || group.size() > 8) continue;
+    if (group.size() < 2 || group.size() > 16) continue;
     FaultHypothesis all = *group.front();
     all.detail += fmt::format(" and {} more places", group.size() - 1);
     all.wide_op = -1;  // one op alone no longer
