@@ -93,6 +93,8 @@ TEST_CASE("port: changes that explain all of the difference have their names") {
   check_red("wan-vae.bf16.h5", "wan-vae.bf16.fault.frame-channels.h5", "up_block.upsamplers.0.time_conv",
             "channel order");
   check_red("gpt-oss.fp32.h5", "gpt-oss.fp32.fault.clamp-limit.h5", "model.layers.0.mlp.experts", "clamp limit");
+  check_red("umt5.fp32.h5", "umt5.fp32.fault.mask-late.h5", "encoder.block.0.layer.0.SelfAttention.o",
+            "mask off by one");
 }
 
 TEST_CASE("port: a sum without its first term is no stale value, another layer's weights neither") {

@@ -55,6 +55,16 @@ Rewrite with_causal_diagonal(int64_t diagonal) {
   };
 }
 
+// One more key is seen, or one less, after the last that is. `mask`: flags (true: seen) or numbers to be added.
+at::Tensor mask_by_one(const at::Tensor& mask, bool more) {
+  const bool flags = mask.scalar_type() == at::kBool;
+  const at::Tensor seen = flags ? mask : mask.gt(-1e4);
+  const at::Tensor other = more ? seen.logical_or(seen.roll({1}, {-1})) : seen.logical_and(seen.roll({-1}, {-1}));
+  if (flags) return other;
+  return mask.masked_fill(other.logical_and(seen.logical_not()), 0)
+      .masked_fill(seen.logical_and(other.logical_not()), mask.min());
+}
+
 void fused_masks(const ProgramIndex& program, int index, Hypotheses& to) {
   add_fault(to, program, index, "causal mask missing", "every key is seen", [](OpCall& call) {
     if (!call.value("is_causal").toBool() && !call.tensor(mask_name(call)).defined())
@@ -75,6 +85,14 @@ void fused_masks(const ProgramIndex& program, int index, Hypotheses& to) {
       call.set(mask_name(call), mask.roll({by}, {-1}));
       return call.run_again();
     });
+  for (const bool more : {true, false})
+    add_fault(to, program, index, "mask off by one", more ? "one key more seen" : "one key less seen",
+              [more](OpCall& call) {
+                const at::Tensor mask = call.tensor(mask_name(call));
+                if (!mask.defined()) throw std::runtime_error("no mask");
+                call.set(mask_name(call), mask_by_one(mask, more));
+                return call.run_again();
+              });
   const Value *query = program.value(program.argument(index, 0)), *key = program.value(program.argument(index, 1));
   const bool cached = query != nullptr && key != nullptr && query->shape.size() > 1 && key->shape.size() > 1 &&
                       query->shape[query->shape.size() - 2] < key->shape[key->shape.size() - 2];
@@ -172,6 +190,23 @@ void added_mask(const ProgramIndex& program, int index, Hypotheses& to) {
 }
 
 // A mask on its own: numbers near -inf beside zeros. One column further or less is seen.
+// where(seen, scores or bias, -inf), where(hidden, -inf, scores), masked_fill(scores, hidden, -inf).
+void chosen_mask(const ProgramIndex& program, int index, Hypotheses& to) {
+  const char* flags = program.op(index).kind == "where" ? "condition" : "mask";
+  for (const bool more : {true, false})
+    for (const bool hidden : {true, false})
+      add_fault(to, program, index, "mask off by one",
+                fmt::format("one key {} seen, by the {} ones", more ? "more" : "less", hidden ? "hidden" : "seen"),
+                [flags, more, hidden](OpCall& call) {
+                  const at::Tensor given = call.tensor(flags);
+                  if (given.scalar_type() != at::kBool || given.dim() < 2) throw std::runtime_error("no flags");
+                  if (call.run_again()[0]->min().item<double>() > -1e4) throw std::runtime_error("no mask");
+                  call.set(flags,
+                           hidden ? mask_by_one(given.logical_not(), more).logical_not() : mask_by_one(given, more));
+                  return call.run_again();
+                });
+}
+
 void shifted_mask(const ProgramIndex& program, int index, Hypotheses& to) {
   const auto& output = program.op(index).outputs[0];
   if (!output || output->shape.size() < 2 || output->shape.back() < 2 || !at::isFloatingType(output->dtype)) return;
@@ -204,6 +239,7 @@ void attention_faults(const ProgramIndex& program, int index, Hypotheses& to) {
   if (op.kind == "_softmax") separate(program, index, to);
   if (op.name == "aten::add.Tensor") added_mask(program, index, to);
   if (op.name == "aten::add.Tensor" || op.kind == "where" || op.kind == "masked_fill") shifted_mask(program, index, to);
+  if (op.kind == "where" || op.kind == "masked_fill") chosen_mask(program, index, to);
   if (op.kind == "mul" && program.number(index, 1) && program.ahead(index, "_softmax", 4) >= 0)
     add_fault(to, program, index, "attention scale", "scores not scaled",
               [](OpCall& call) { return Results{call.tensor("self").clone()}; });
