@@ -88,13 +88,14 @@ TEST_CASE("port: a fault of each family is red at its module, with its name") {
   check_red("wan.fp32.h5", "wan.fp32.fault.rope-missing.h5", "blocks.1.attn1.to_out.0", "RoPE missing");
 }
 
-TEST_CASE("port: changes that explain all of the difference have their names") {  // exact changes of whole tensors
+TEST_CASE("port: changes that explain all of the difference have their names") {
   check_red("wan.fp32.h5", "wan.fp32.fault.channel-order.h5", "", "channel order");
   check_red("wan-vae.bf16.h5", "wan-vae.bf16.fault.frame-channels.h5", "up_block.upsamplers.0.time_conv",
             "channel order");
   check_red("gpt-oss.fp32.h5", "gpt-oss.fp32.fault.clamp-limit.h5", "model.layers.0.mlp.experts", "clamp limit");
   check_red("umt5.fp32.h5", "umt5.fp32.fault.mask-late.h5", "encoder.block.0.layer.0.SelfAttention.o",
             "mask off by one");
+  check_red("gpt2.fp32.h5", "gpt2.fp32.fault.residual-of-norm.h5", "transformer.h.1.ln_2", "residual missing");
 }
 
 TEST_CASE("port: a sum without its first term is no stale value, another layer's weights neither") {

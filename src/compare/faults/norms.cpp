@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <memory>
 
 #include "compare/faults/catalogue.hpp"
 
@@ -107,7 +108,29 @@ void narrow_layer_norm(const ProgramIndex& program, int index, Hypotheses& to) {
   }
 }
 
+// x + f(norm(x)) with the normed value as its first term: the residual begins after the norm.
+void residual_of_norm(const ProgramIndex& program, int index, Hypotheses& to) {
+  const int64_t x = program.argument(index, 0);
+  for (const int sum : program.consumers(x)) {
+    if (sum <= index || program.op(sum).name != "aten::add.Tensor" || program.number(sum, 1)) continue;
+    FaultHypothesis h{
+        "residual missing", "the normed value added instead at " + program.path(sum), Gate::logic, true, {}};
+    const auto kept = std::make_shared<at::Tensor>();
+    h.deviation.rewrites[index] = [kept](OpCall& call) {
+      Results results = call.run_again();
+      *kept = *results[0];
+      return results;
+    };
+    h.deviation.rewrites[sum] = [kept, own = program.argument(sum, 0) == x ? "self" : "other"](OpCall& call) {
+      call.set(own, *kept);
+      return call.run_again();
+    };
+    to.push_back(std::move(h));
+  }
+}
+
 void layer_norm(const ProgramIndex& program, int index, Hypotheses& to) {
+  residual_of_norm(program, index, to);
   const auto add = [&](const char* fault, const std::string& what, Rewrite rewrite, bool fixed = true) {
     add_fault(to, program, index, fault, what, std::move(rewrite), fixed);
   };
