@@ -11,9 +11,9 @@ using namespace parity;
 
 namespace {
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN(), kInf = std::numeric_limits<double>::infinity();
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN(), kInfinite = std::numeric_limits<double>::infinity();
 
-at::Tensor tensor(std::vector<double> values, at::ScalarType dtype) {
+at::Tensor tensor_of(std::vector<double> values, at::ScalarType dtype) {
   return at::tensor(values, at::kDouble).to(dtype);
 }
 
@@ -28,12 +28,12 @@ bool passes(std::string_view name, const at::Tensor& reference, const at::Tensor
 
 bool passes(std::string_view name, std::vector<double> reference, std::vector<double> candidate,
             std::vector<double> oracle, at::ScalarType dtype = at::kFloat) {
-  return passes(name, tensor(std::move(reference), dtype), tensor(std::move(candidate), dtype),
-                tensor(std::move(oracle), at::kDouble));
+  return passes(name, tensor_of(std::move(reference), dtype), tensor_of(std::move(candidate), dtype),
+                tensor_of(std::move(oracle), at::kDouble));
 }
 
 bool close(std::string_view name, double reference, double candidate, at::ScalarType dtype = at::kFloat) {
-  return passes(name, tensor({reference, 1}, dtype), tensor({candidate, 1}, dtype));
+  return passes(name, tensor_of({reference, 1}, dtype), tensor_of({candidate, 1}, dtype));
 }
 
 }  // namespace
@@ -43,7 +43,7 @@ TEST_CASE("peers: equal tensors pass every rule") {
     for (const PeerRule& rule : peer_rules()) {
       CAPTURE(rule.name);
       CAPTURE(dtype_name(dtype));
-      const at::Tensor t = tensor({.5, -2, 3}, dtype);
+      const at::Tensor t = tensor_of({.5, -2, 3}, dtype);
       CHECK(rule.passes({t, t.clone(), t.to(at::kDouble) + 1e-3}));
       CHECK_FALSE(rule.source.empty());
     }
@@ -52,8 +52,8 @@ TEST_CASE("peers: equal tensors pass every rule") {
 TEST_CASE("peers: another tensor altogether fails every rule") {
   for (const PeerRule& rule : peer_rules()) {
     CAPTURE(rule.name);
-    const at::Tensor t = tensor({.5, -2, 3}, at::kFloat), oracle = t.to(at::kDouble) + 1e-6;
-    CHECK_FALSE(rule.passes({t, tensor({2, .5, -1}, at::kFloat), oracle}));
+    const at::Tensor t = tensor_of({.5, -2, 3}, at::kFloat), oracle = t.to(at::kDouble) + 1e-6;
+    CHECK_FALSE(rule.passes({t, tensor_of({2, .5, -1}, at::kFloat), oracle}));
   }
 }
 
@@ -69,7 +69,7 @@ TEST_CASE("peers: tolerances of assert_close and allclose, by dtype") {
   CHECK_FALSE(close("torch assert_close", 1, 1 + 0x1p-9, at::kHalf));
   CHECK(close("torch assert_close", 1, 1 + 1.5e-7, at::kDouble));
   CHECK_FALSE(close("torch assert_close", 1, 1 + 2.5e-7, at::kDouble));
-  CHECK_FALSE(passes("torch assert_close", tensor({1}, at::kBFloat16), tensor({1}, at::kFloat)));  // check_dtype
+  CHECK_FALSE(passes("torch assert_close", tensor_of({1}, at::kBFloat16), tensor_of({1}, at::kFloat)));  // check_dtype
   // at 1000: 1e-8 + 1e-5 * 1000 = 1e-2; the reference counts, not the candidate
   CHECK(close("numpy allclose", 1000, 1000.009));
   CHECK_FALSE(close("numpy allclose", 1000, 1000.011));
@@ -116,15 +116,15 @@ TEST_CASE("peers: ggml's NMSE, its overflow included") {
   CHECK_FALSE(close("ggml NMSE 1e-7", 1, 1.000448));
   CHECK(close("ggml NMSE 1e-7", 1e20, -1e20));  // hole: Inf / Inf is not above the limit
   CHECK_FALSE(close("ggml NMSE 1e-7", 1e18, -1e18));
-  CHECK_FALSE(close("ggml NMSE 1e-7", kInf, 1));
+  CHECK_FALSE(close("ggml NMSE 1e-7", kInfinite, 1));
   CHECK(close("ggml NMSE 1e-7", 1, kNan) == false);
 }
 
 TEST_CASE("peers: NaN passes where the rule is `if (diff > tol) fail`, and only there") {
   for (const PeerRule& rule : peer_rules()) {
     CAPTURE(rule.name);
-    const at::Tensor reference = tensor({1, 2, 3}, at::kFloat), oracle = reference.to(at::kDouble) + 1e-6;
-    CHECK(rule.passes({reference, tensor({1, kNan, 3}, at::kFloat), oracle}) == (rule.name == "llm.c validate"));
+    const at::Tensor reference = tensor_of({1, 2, 3}, at::kFloat), oracle = reference.to(at::kDouble) + 1e-6;
+    CHECK(rule.passes({reference, tensor_of({1, kNan, 3}, at::kFloat), oracle}) == (rule.name == "llm.c validate"));
   }
   CHECK(close("llm.c validate", 1, 1.0001));  // 1e-4 + 1.2e-7
   CHECK_FALSE(close("llm.c validate", 1, 1.00011));
@@ -158,6 +158,6 @@ TEST_CASE("peers: PyTorch's same() takes its multiplier from dtype and size") {
   // bf16 at 1: .01 is rounded to 1/128 = .0078; 3/128 is within 3 times that, 4/128 is not
   CHECK(within(1000, 3. / 128, at::kBFloat16));
   CHECK_FALSE(within(1000, 4. / 128, at::kBFloat16));
-  CHECK_FALSE(passes("PyTorch same()", tensor({1}, at::kBFloat16), tensor({1}, at::kFloat)));  // exact_dtype
+  CHECK_FALSE(passes("PyTorch same()", tensor_of({1}, at::kBFloat16), tensor_of({1}, at::kFloat)));  // exact_dtype
   CHECK(passes("PyTorch same()", {kNan, 1}, {1.01, 1}, {1, 1}));  // better than a reference that has NaN
 }

@@ -23,7 +23,7 @@ void write_safetensors(const std::filesystem::path& path, const std::string& hea
   out << header << data;
 }
 
-std::string bytes_of(const at::Tensor& tensor) {
+std::string content_of(const at::Tensor& tensor) {
   return {static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes()};
 }
 
@@ -40,8 +40,6 @@ std::string refusal(const std::string& header, const std::string& data, int64_t 
   return "no error";
 }
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 }  // namespace
 
 TEST_CASE("dump: safetensors give names, dtypes, shapes and bits, also misaligned ones") {
@@ -53,7 +51,7 @@ TEST_CASE("dump: safetensors give names, dtypes, shapes and bits, also misaligne
       R"({"__metadata__":{"format":"pt"},"odd":{"dtype":"U8","shape":[3],"data_offsets":[0,3]},)"
       R"("half":{"dtype":"BF16","shape":[2],"data_offsets":[3,7]},"wide":{"dtype":"F64","shape":[2,3],"data_offsets":[7,55]},)"
       R"("none":{"dtype":"F32","shape":[0,4],"data_offsets":[55,55]}})",
-      bytes_of(odd) + bytes_of(half) + bytes_of(wide));
+      content_of(odd) + content_of(half) + content_of(wide));
   at::Tensor kept;
   {
     const Safetensors opened(file.path());

@@ -23,11 +23,6 @@ using Values = std::map<std::string, at::Tensor>;
 
 const std::filesystem::path kData = std::filesystem::path(PARITY_SOURCE_DIR) / "tests" / "data";
 
-std::string bytes_of(const std::filesystem::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
 // Everything in it; nullopt and the message when it is refused. Any other exception fails the test.
 std::optional<Values> read_all(const std::filesystem::path& file, std::string* message = nullptr) {
   try {
@@ -63,8 +58,6 @@ std::string pickled(const std::string& body) {
     return error.what();
   }
 }
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 // `count` opcodes of a 4-byte little-endian argument etc. are written out where they are used.
 std::string text(const std::string& value) { return "X" + std::string{char(value.size()), 0, 0, 0} + value; }

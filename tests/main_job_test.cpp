@@ -25,7 +25,7 @@ Report run_with(const WanOps& ops, const std::string& dump_name, const std::vect
 }
 
 // A one-line fault in the C++ model, where it must be found, and how.
-struct Fault {
+struct SeededFault {
   const char* name;
   void (*put_in)(WanOps& ops);
   const char* dump;
@@ -33,7 +33,7 @@ struct Fault {
   Gate gate;
 };
 
-const Fault kFaults[] = {
+const SeededFault kFaults[] = {
     {"LayerNorm eps 1e-5 for 1e-6",
      [](WanOps& ops) {
        ops.layer_norm = [](const auto& x, const auto& w, const auto& b, double, auto compute, auto out) {
@@ -101,7 +101,7 @@ TEST_CASE("main job: the right model passes, every row with a limit") {
 }
 
 TEST_CASE("main job: each seeded fault turns the run red and is the first divergence") {
-  for (const Fault& fault : kFaults) {
+  for (const SeededFault& fault : kFaults) {
     CAPTURE(fault.name);
     WanOps ops;
     fault.put_in(ops);

@@ -20,8 +20,6 @@ std::string error_of(ProgramFile& file, Precision precision = Precision::recorde
   return "";
 }
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 }  // namespace
 
 TEST_CASE("trace: arguments of every kind reach the operator") {

@@ -17,6 +17,9 @@ const std::vector<std::string>& wan_dumps();
 
 Dump open_dump(const std::string& name);
 
+/// Complex numbers as pairs of reals, (…) → (…, 2); real tensors as they are.
+inline at::Tensor reals(const at::Tensor& x) { return x.is_complex() ? at::view_as_real(x) : x; }
+
 struct WanPair {
   size_t boundary;        // of the program
   std::string candidate;  // point of the model

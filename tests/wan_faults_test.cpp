@@ -9,14 +9,14 @@ using namespace parity::test;
 
 namespace {
 
-struct Fault {
+struct WanFault {
   std::string name, dump, first;  // the point where it must show first, teacher-forced
   Precision precision;            // fp64 shows logic, the recorded dtypes show casts
   void (*put)(WanOps& ops);
 };
 
-const std::vector<Fault>& faults() {
-  static const std::vector<Fault> all = {
+const std::vector<WanFault>& faults() {
+  static const std::vector<WanFault> all = {
       {"LayerNorm eps 1e-5", "skyreels-v2-t2v.bf16", "blocks.0.norm1", Precision::fp64,
        [](WanOps& ops) {
          ops.layer_norm = [](auto& x, auto& w, auto& b, double, auto compute, auto out) {
@@ -112,8 +112,6 @@ const std::vector<Fault>& faults() {
   };
   return all;
 }
-
-at::Tensor reals(const at::Tensor& x) { return (x.is_complex() ? at::view_as_real(x) : x); }
 
 bool differs(const at::Tensor& r, const at::Tensor& g, Precision precision) {
   if (r.sizes() != g.sizes() || r.scalar_type() != g.scalar_type()) return true;

@@ -12,8 +12,6 @@ using namespace parity::test;
 
 namespace {
 
-at::Tensor reals(const at::Tensor& x) { return x.is_complex() ? at::view_as_real(x) : x; }
-
 double equal_share(const at::Tensor& a, const at::Tensor& b) {
   return at::eq(reals(a), reals(b)).to(at::kDouble).mean().item<double>();
 }

@@ -31,7 +31,7 @@ std::string word_of(const std::string& kind) {
   return kind;
 }
 
-bool moves(const Op& op) {
+bool only_moves(const Op& op) {
   return op.view || op.outputs.empty() || !op.outputs[0] || !is_float(op.outputs[0]->dtype) || op.kind == "clone" ||
          op.kind == "cat" || op.kind == "stack" || op.kind == "copy_" || op.kind == "empty" || op.kind == "empty_like";
 }
@@ -46,7 +46,7 @@ std::string cast_path_of(const Program& program, const Segment& segment) {
   };
   for (const size_t index : segment.ops) {
     const Op& op = program.ops[index];
-    if (moves(op)) continue;
+    if (only_moves(op)) continue;
     const std::string result = short_dtype_name(op.outputs[0]->dtype);
     if (op.kind == "_to_copy" || op.kind == "to") {
       flush();

@@ -12,8 +12,6 @@
 namespace parity {
 namespace {
 
-constexpr double kPerturbation = 0x1p-16;  // relative; far above fp64's roundings, far below the ops' curvature
-
 struct Local {  // what one precision's runs gave
   std::string dtype;
   Precision precision = Precision::recorded;

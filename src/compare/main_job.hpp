@@ -11,6 +11,9 @@
 
 namespace parity {
 
+/// What amplification is measured with: relative; far above fp64's roundings, far below the ops' curvature.
+inline constexpr double kPerturbation = 0x1p-16;
+
 struct MainJobOptions {
   std::string layer = "all";  // globs on reference or candidate paths
   std::vector<std::string> dtypes = {"fp64", "fp32", "bf16"};

@@ -10,7 +10,7 @@
 namespace parity {
 namespace {
 
-constexpr int64_t kChunk = 64 * kBlock;  // what one thread takes at a time
+constexpr int64_t kThreadShare = 64 * kBlock;  // what one thread takes at a time
 
 /// Calls f with a null pointer of the C++ type of `dtype`.
 template <class F>
@@ -102,11 +102,11 @@ void add_bits(at::ScalarType dtype, int64_t finite, const Scratch<T>& s, Totals<
   });
 }
 
-enum class Class { finite, nan, plus, minus };
+enum class ValueClass { finite, nan, plus, minus };
 template <class T>
-Class classify(T x) {
-  if (std::isfinite(x)) return Class::finite;
-  return std::isnan(x) ? Class::nan : x > 0 ? Class::plus : Class::minus;
+ValueClass classify(T x) {
+  if (std::isfinite(x)) return ValueClass::finite;
+  return std::isnan(x) ? ValueClass::nan : x > 0 ? ValueClass::plus : ValueClass::minus;
 }
 
 /// A loop that vectorises: most blocks need nothing more.
@@ -132,16 +132,16 @@ void set_specials_apart(int64_t n, bool floats, Scratch<T>& s, Totals<T>& out) {
   for (size_t i = 0; i < static_cast<size_t>(n); ++i) {
     const T r = s.reference[i], c = s.candidate[i];
     out.zeros += r == 0;
-    const Class kind_r = classify(r), kind_c = classify(c);
-    if (kind_r == Class::finite && kind_c == Class::finite) {
+    const ValueClass kind_r = classify(r), kind_c = classify(c);
+    if (kind_r == ValueClass::finite && kind_c == ValueClass::finite) {
       s.position[kept] = static_cast<int32_t>(i);
       s.reference[kept] = r;
       s.candidate[kept] = c;
       ++kept;
       continue;
     }
-    out.special_reference += kind_r != Class::finite;
-    out.special_candidate += kind_c != Class::finite;
+    out.special_reference += kind_r != ValueClass::finite;
+    out.special_candidate += kind_c != ValueClass::finite;
     out.special_mismatch += kind_r != kind_c;
     out.equal += kind_r == kind_c && floats;  // NaN equals NaN whatever its payload
   }
@@ -282,13 +282,14 @@ Totals<T> measure_block(const at::Tensor& reference, const at::Tensor& candidate
 
 template <class T>
 Totals<T> measure_blocks(const at::Tensor& reference, const at::Tensor& candidate, DifferenceRanks* ranks) {
-  const int64_t n = reference.numel(), chunks = (n + kChunk - 1) / kChunk;
+  const int64_t n = reference.numel(), chunks = (n + kThreadShare - 1) / kThreadShare;
   std::vector<Totals<T>> per_chunk(static_cast<size_t>(chunks));
   if (ranks) ranks->prepare(reference, candidate, chunks);
   at::parallel_for(0, chunks, 1, [&](int64_t first, int64_t last) {
     const auto scratch = std::make_unique<Scratch<T>>();
     for (int64_t chunk = first; chunk < last; ++chunk)
-      for (int64_t begin = chunk * kChunk, end = std::min(n, begin + kChunk); begin < end; begin += kBlock) {
+      for (int64_t begin = chunk * kThreadShare, end = std::min(n, begin + kThreadShare); begin < end;
+           begin += kBlock) {
         const auto block = measure_block(reference, candidate, begin, std::min(kBlock, end - begin), *scratch);
         per_chunk[static_cast<size_t>(chunk)].merge(block);
         if (ranks) ranks->see(chunk, scratch->abs_d.data(), block.finite);

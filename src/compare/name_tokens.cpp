@@ -61,11 +61,11 @@ constexpr std::array kSayLittle{"model", "transformer", "module",  "net",  "base
 
 // Runs of components that number the same steps in another way: diffusers' FeedForward holds the projection inside its
 // activation, others list projection, activation, projection.
-constexpr std::array kRuns{std::pair{".net.0.proj", ".0"}, std::pair{".net.0", ".1"}, std::pair{".net.2", ".2"}};
+constexpr std::array kSequentials{std::pair{".net.0.proj", ".0"}, std::pair{".net.0", ".1"}, std::pair{".net.2", ".2"}};
 
 std::string renumbered(std::string_view path) {
   std::string text(path);
-  for (const auto& [from, to] : kRuns)
+  for (const auto& [from, to] : kSequentials)
     if (const size_t at = text.find(from); at != std::string::npos)
       return text.replace(at, std::string(from).size(), to);
   return text;

@@ -8,16 +8,16 @@ namespace parity {
 namespace {
 
 constexpr float kLeastCorrelation = 0.6F;  // 32 unrelated samples exceed it once in ten thousand times
-constexpr int64_t kMostByContent = 24, kChunk = 1024;
+constexpr int64_t kMostByContent = 24, kRowsAtOnce = 1024;
 constexpr size_t kMostByName = 8;
 constexpr double kLeastName = 0.45, kPerStep = 1e-4;
 
-enum class Class { real, complex, integer, boolean };
+enum class NumberClass { real, complex, integer, boolean };
 
-Class class_of(at::ScalarType dtype) {
-  if (dtype == at::kBool) return Class::boolean;
-  if (at::isComplexType(dtype)) return Class::complex;
-  return at::isFloatingType(dtype) ? Class::real : Class::integer;
+NumberClass class_of(at::ScalarType dtype) {
+  if (dtype == at::kBool) return NumberClass::boolean;
+  if (at::isComplexType(dtype)) return NumberClass::complex;
+  return at::isFloatingType(dtype) ? NumberClass::real : NumberClass::integer;
 }
 
 std::vector<int64_t> without_ones(const std::vector<int64_t>& shape) {
@@ -98,7 +98,7 @@ class Finder {
       : reference_(reference), candidate_(candidate), known_(candidate.size()) {}
 
   Links find(const PairingNames& names) {
-    std::map<std::pair<Class, int64_t>, Bucket> buckets;
+    std::map<std::pair<NumberClass, int64_t>, Bucket> buckets;
     for (size_t r = 0; r < reference_.size(); ++r)
       for (const Reading& reading : reference_[r].print.readings) {
         if (!reading.whole()) continue;
@@ -134,8 +134,9 @@ class Finder {
     };
     const at::Tensor r = rows_of(reference).t().contiguous(), c = rows_of(candidate);
     const int64_t most = std::min<int64_t>(kMostByContent, r.size(1));
-    for (int64_t begin = 0; begin < c.size(0); begin += kChunk) {
-      const auto [values, places] = at::mm(c.narrow(0, begin, std::min(kChunk, c.size(0) - begin)), r).topk(most, 1);
+    for (int64_t begin = 0; begin < c.size(0); begin += kRowsAtOnce) {
+      const auto [values, places] =
+          at::mm(c.narrow(0, begin, std::min(kRowsAtOnce, c.size(0) - begin)), r).topk(most, 1);
       const auto value = values.accessor<float, 2>();
       const auto place = places.accessor<int64_t, 2>();
       for (int64_t i = 0; i < values.size(0); ++i)

@@ -19,9 +19,8 @@
 namespace parity {
 namespace {
 
-constexpr size_t kExplanations = 8;        // kept a row
-constexpr int kStaleRank = 2;              // a change that gives the value from the port's own inputs says more
-constexpr double kPerturbation = 0x1p-16;  // relative; far above fp64's roundings, far below the ops' curvature
+constexpr size_t kExplanations = 8;  // kept a row
+constexpr int kStaleRank = 2;        // a change that gives the value from the port's own inputs says more
 
 std::vector<ReplayOptions> lane_options() {
   std::vector<ReplayOptions> lanes(kLanes);

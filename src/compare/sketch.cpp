@@ -9,7 +9,8 @@
 namespace parity {
 namespace {
 
-constexpr int64_t kChunk = 1 << 20;  // numbers one thread takes; fixed, so that sums do not depend on the thread count
+constexpr int64_t kSketchChunk =
+    1 << 20;                         // numbers one thread takes; fixed, so that sums do not depend on the thread count
 constexpr int64_t kBlock = 1 << 14;  // numbers widened at once
 constexpr uint64_t kSign = uint64_t{1} << 63;
 
@@ -103,11 +104,11 @@ int64_t sketch_buckets(int64_t count) {
 
 Sketch sketch_of(const at::Tensor& tensor, int64_t buckets) {
   const at::Tensor row = row_of(tensor);
-  const int64_t chunks = (row.numel() + kChunk - 1) / kChunk;
+  const int64_t chunks = (row.numel() + kSketchChunk - 1) / kSketchChunk;
   std::vector<Sketch> parts(static_cast<size_t>(chunks));
   at::parallel_for(0, chunks, 1, [&](int64_t begin, int64_t end) {
     for (int64_t c = begin; c < end; ++c)
-      parts[static_cast<size_t>(c)] = chunk_of(row, c * kChunk, std::min(row.numel(), (c + 1) * kChunk),
+      parts[static_cast<size_t>(c)] = chunk_of(row, c * kSketchChunk, std::min(row.numel(), (c + 1) * kSketchChunk),
                                                tensor.scalar_type(), static_cast<size_t>(buckets));
   });
   Sketch total;

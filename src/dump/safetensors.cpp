@@ -13,6 +13,15 @@
 #include "dump/mapped_file.hpp"
 
 namespace parity {
+struct SafetensorsEntry {
+  std::shared_ptr<MappedFile> file;
+  std::string where;  // "model.safetensors: tensor 'a.weight'"
+  std::string dtype_text;
+  std::vector<int64_t> shape;
+  uint64_t begin = 0, end = 0;  // bytes from the file's begin
+};
+using SafetensorsEntries = std::map<std::string, SafetensorsEntry, std::less<>>;
+
 namespace {
 
 using nlohmann::json;
@@ -43,14 +52,6 @@ constexpr std::array kDtypes{
     DtypeRow{"BOOL", at::kBool},
 };
 
-struct Entry {
-  std::shared_ptr<MappedFile> file;
-  std::string where;  // "model.safetensors: tensor 'a.weight'"
-  std::string dtype_text;
-  std::vector<int64_t> shape;
-  uint64_t begin = 0, end = 0;  // bytes from the file's begin
-};
-
 std::optional<at::ScalarType> known_dtype(std::string_view text) {
   for (const DtypeRow& row : kDtypes)
     if (row.name == text) return row.dtype;
@@ -62,12 +63,12 @@ uint64_t unsigned_at(const json& number, const std::string& where) {
   return number.get<uint64_t>();
 }
 
-Entry parse_entry(const json& described, const std::string& where, uint64_t data_size) {
+SafetensorsEntry parse_entry(const json& described, const std::string& where, uint64_t data_size) {
   if (!described.is_object() || !described.contains("dtype") || !described["dtype"].is_string() ||
       !described.contains("shape") || !described["shape"].is_array() || !described.contains("data_offsets") ||
       !described["data_offsets"].is_array() || described["data_offsets"].size() != 2)
     throw Error(where + ": the header does not give dtype, shape and two data_offsets");
-  Entry entry;
+  SafetensorsEntry entry;
   entry.where = where;
   entry.dtype_text = described["dtype"].get<std::string>();
   uint64_t count = 1;
@@ -114,19 +115,17 @@ void check_cover(std::vector<std::pair<uint64_t, uint64_t>> ranges, uint64_t dat
   if (expected != data_size) throw Error(fmt::format("{}: {} bytes after the last tensor", name, data_size - expected));
 }
 
-using Entries = std::map<std::string, Entry, std::less<>>;
-
-Entries read_shard(const std::filesystem::path& path) {
+SafetensorsEntries read_shard(const std::filesystem::path& path) {
   const auto file = std::make_shared<MappedFile>(path);
   const std::string name = path.string();
   uint64_t length = 0;
   const json header = parse_header(*file, name, length);
   const uint64_t data_begin = 8 + length, data_size = file->size() - data_begin;
-  Entries entries;
+  SafetensorsEntries entries;
   std::vector<std::pair<uint64_t, uint64_t>> ranges;
   for (const auto& [key, described] : header.items()) {
     if (key == "__metadata__") continue;
-    Entry entry = parse_entry(described, fmt::format("{}: tensor '{}'", name, key), data_size);
+    SafetensorsEntry entry = parse_entry(described, fmt::format("{}: tensor '{}'", name, key), data_size);
     ranges.emplace_back(entry.begin, entry.end);
     entry.begin += data_begin;
     entry.end += data_begin;
@@ -137,14 +136,14 @@ Entries read_shard(const std::filesystem::path& path) {
   return entries;
 }
 
-Entries read_index(const std::filesystem::path& path) {
+SafetensorsEntries read_index(const std::filesystem::path& path) {
   const MappedFile file(path);
   const json index = json::parse(std::string_view(file.data(), file.size()), nullptr, false);
   const std::string name = path.string();
   if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object())
     throw Error(name + ": is no index of a sharded checkpoint (no object 'weight_map')");
-  std::map<std::string, Entries> shards;
-  Entries entries;
+  std::map<std::string, SafetensorsEntries> shards;
+  SafetensorsEntries entries;
   for (const auto& [key, shard] : index["weight_map"].items()) {
     const std::string shard_name = shard.is_string() ? shard.get<std::string>() : "";
     if (shard_name.empty() || std::filesystem::path(shard_name).filename() != shard_name || shard_name == "..")
@@ -162,10 +161,10 @@ Entries read_index(const std::filesystem::path& path) {
 
 struct Safetensors::Impl {
   std::string file;
-  Entries entries;
+  SafetensorsEntries entries;
   std::vector<std::string> names;
 
-  const Entry& at(std::string_view name) const {
+  const SafetensorsEntry& at(std::string_view name) const {
     const auto found = entries.find(name);
     if (found == entries.end()) throw Error(fmt::format("{}: no tensor '{}'", file, name));
     return found->second;
@@ -186,14 +185,14 @@ bool Safetensors::has(std::string_view name) const { return impl_->entries.conta
 const std::vector<int64_t>& Safetensors::shape(std::string_view name) const { return impl_->at(name).shape; }
 
 at::ScalarType Safetensors::dtype(std::string_view name) const {
-  const Entry& entry = impl_->at(name);
+  const SafetensorsEntry& entry = impl_->at(name);
   const auto dtype = known_dtype(entry.dtype_text);
   if (!dtype) throw Error(fmt::format("{}: dtype {} cannot be read here", entry.where, entry.dtype_text));
   return *dtype;
 }
 
 at::Tensor Safetensors::tensor(std::string_view name) const {
-  const Entry& entry = impl_->at(name);
+  const SafetensorsEntry& entry = impl_->at(name);
   const at::ScalarType type = dtype(name);
   if (entry.begin == entry.end) return at::empty(entry.shape, type);
   char* data = entry.file->data() + entry.begin;

@@ -54,8 +54,8 @@ std::optional<double> statistic(const OpResult& op, const std::string& name) {
   return op.oracle && name == "correlation" ? op.oracle->correlation : std::nullopt;
 }
 
-bool is_failure(Verdict v) { return v == Verdict::fail || v == Verdict::shape; }
-bool is_undecided(Verdict v) { return v != Verdict::pass && !is_failure(v); }
+bool is_red(Verdict v) { return v == Verdict::fail || v == Verdict::shape; }
+bool is_undecided(Verdict v) { return v != Verdict::pass && !is_red(v); }
 
 }  // namespace
 
@@ -91,7 +91,7 @@ Verdict worst(const std::map<Verdict, int64_t>& verdicts) {
   return Verdict::untrusted;  // nothing was counted
 }
 
-std::vector<const OpResult*> failures(const Report& report) { return select(report, is_failure); }
+std::vector<const OpResult*> failures(const Report& report) { return select(report, is_red); }
 std::vector<const OpResult*> undecided(const Report& report) { return select(report, is_undecided); }
 
 std::string headline(const Report& report) {

@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr uintmax_t kLargestInside = uintmax_t{8} << 20;  // bytes of a video that is carried along
-constexpr size_t kOpenRows = 32;                          // longer tables are folded
+constexpr size_t kOpenHtmlRows = 32;                      // longer tables are folded
 
 constexpr const char* kStyle = R"(
 :root{color-scheme:light dark;--ink:#1b1f24;--soft:#57606a;--line:#d8dee4;--ground:#fff;--card:#f6f8fa;--pass:#1a7f37;--fail:#c4212f;--note:#8a5a00}
@@ -75,14 +75,15 @@ std::string side_by_side(const fs::path& folder, const ClipPictures& made) {
                 fmt::format("Side by side: reference, candidate, difference ×{:g}", made.amplification));
 }
 
-std::string row(const std::vector<std::string>& cells, const char* tag = "td") {
+std::string html_row(const std::vector<std::string>& cells, const char* tag = "td") {
   std::string out = "<tr>";
   for (const std::string& cell : cells) out += fmt::format("<{0}>{1}</{0}>", tag, cell);
   return out + "</tr>\n";
 }
 
 std::string table(const std::vector<std::string>& head, const std::string& rows, const char* look = "") {
-  return fmt::format("<div class=\"scroll\"><table class=\"{}\">{}{}</table></div>\n", look, row(head, "th"), rows);
+  return fmt::format("<div class=\"scroll\"><table class=\"{}\">{}{}</table></div>\n", look, html_row(head, "th"),
+                     rows);
 }
 
 /// What no gate judged and nothing explains is neither good nor bad.
@@ -121,17 +122,17 @@ std::string numbers(const ClipResult& r) {
   };
   clip("Reference", r.reference, r.reference_frames), clip("Candidate", r.candidate, r.candidate_frames);
   if (r.summary.frames == 0) return out + "<p>Nothing was measured: the frames cannot be laid over each other.</p>\n";
-  for (const ShownRow& s : shown_summary(r.summary)) rows += row({xml(s.what), xml(s.mean), xml(s.worst)});
+  for (const ShownRow& s : shown_summary(r.summary)) rows += html_row({xml(s.what), xml(s.mean), xml(s.worst)});
   return out + table({fmt::format("{} frames", r.summary.frames), "mean", "worst frame"}, rows) +
          fmt::format("<p><small>{}.</small></p>\n", xml(definition_text(r.definition)));
 }
 
 std::string every_frame(const ClipResult& r) {
   std::string rows;
-  for (const FrameMetrics& m : r.frames) rows += row(frame_cells(m));
+  for (const FrameMetrics& m : r.frames) rows += html_row(frame_cells(m));
   if (rows.empty()) return "";
   return fmt::format("<details{}><summary>Every frame</summary>\n{}</details>\n",
-                     r.frames.size() <= kOpenRows ? " open" : "", table(frame_columns(), rows, "frames"));
+                     r.frames.size() <= kOpenHtmlRows ? " open" : "", table(frame_columns(), rows, "frames"));
 }
 
 std::string one_clip(const ClipResult& r, const ClipPlots& plots, const ClipPictures& made, const fs::path& folder) {
@@ -145,14 +146,15 @@ std::string one_clip(const ClipResult& r, const ClipPlots& plots, const ClipPict
   return out + numbers(r) + picture(folder, plots.histogram, "plot", "Histogram of the differences") + every_frame(r);
 }
 
-std::string pairs(const VideoReport& report) {
+std::string html_pairs(const VideoReport& report) {
   std::string rows;
   for (size_t i = 0; i < report.clips.size(); ++i) {
     const ClipResult& c = report.clips[i];
-    rows += row({fmt::format("<a href=\"#pair{}\">{}</a>", i + 1, xml(c.name)), std::to_string(c.summary.frames),
-                 psnr_text(c.summary), fixed(c.summary.psnr_min, 2, " dB"), fixed(c.summary.ssim_mean, 5),
-                 fixed(c.summary.ssim_min, 5),
-                 fmt::format("<span class=\"{}\">{} {}</span>", look_of(c), clip_sign(c), xml(verdict_sentence(c)))});
+    rows +=
+        html_row({fmt::format("<a href=\"#pair{}\">{}</a>", i + 1, xml(c.name)), std::to_string(c.summary.frames),
+                  psnr_text(c.summary), fixed(c.summary.psnr_min, 2, " dB"), fixed(c.summary.ssim_mean, 5),
+                  fixed(c.summary.ssim_min, 5),
+                  fmt::format("<span class=\"{}\">{} {}</span>", look_of(c), clip_sign(c), xml(verdict_sentence(c)))});
   }
   return table({"pair", "frames", "PSNR mean", "PSNR min", "SSIM mean", "SSIM min", "verdict"}, rows);
 }
@@ -165,7 +167,7 @@ void write_video_html(const VideoReport& report, const fs::path& folder) {
       "content=\"width=device-width,initial-scale=1\"><title>Video "
       "report</title><style>{}</style></head><body>\n<h1>Video report</h1>\n",
       kStyle);
-  if (report.clips.size() > 1) text += pairs(report);
+  if (report.clips.size() > 1) text += html_pairs(report);
   for (size_t i = 0; i < report.clips.size(); ++i) {
     if (report.clips.size() > 1) text += fmt::format("<h2 id=\"pair{}\">{}</h2>\n", i + 1, xml(report.clips[i].name));
     text += one_clip(report.clips[i], i < report.plots.size() ? report.plots[i] : ClipPlots{},

@@ -11,18 +11,20 @@ namespace {
 
 constexpr size_t kOpenRows = 32;  // longer tables are folded
 
-std::string row(const std::vector<std::string>& cells) { return fmt::format("| {} |\n", fmt::join(cells, " | ")); }
+std::string markdown_row(const std::vector<std::string>& cells) {
+  return fmt::format("| {} |\n", fmt::join(cells, " | "));
+}
 
 std::string sign(CheckVerdict v) { return v == CheckVerdict::pass ? "✅" : v == CheckVerdict::fail ? "❌" : "⚠️"; }
 
 std::string clip_row(const char* what, const ClipFacts& f, int64_t frames) {
-  return row({what, markdown_code(f.path), markdown(f.format), std::to_string(frames),
-              fmt::format("{}×{}", f.width, f.height), f.rate ? fmt::format("{:.5g}", *f.rate) : "–"});
+  return markdown_row({what, markdown_code(f.path), markdown(f.format), std::to_string(frames),
+                       fmt::format("{}×{}", f.width, f.height), f.rate ? fmt::format("{:.5g}", *f.rate) : "–"});
 }
 
 std::string clips(const ClipResult& r) {
-  std::string out =
-      row({"", "clip", "format", "frames", "size", "frames/s"}) + row({"---", "---", "---", "--:", "--:", "--:"});
+  std::string out = markdown_row({"", "clip", "format", "frames", "size", "frames/s"}) +
+                    markdown_row({"---", "---", "---", "--:", "--:", "--:"});
   return out + clip_row("reference", r.reference, r.reference_frames) +
          clip_row("candidate", r.candidate, r.candidate_frames) + "\n";
 }
@@ -39,10 +41,11 @@ std::string explained(const ClipResult& r) {
 
 std::string summary(const ClipResult& r) {
   if (r.summary.frames == 0) return "Nothing was measured: the frames cannot be laid over each other.\n\n";
-  std::string out =
-      row({fmt::format("{} frames", r.summary.frames), "mean", "worst frame"}) + row({"---", "--:", "--:"});
-  for (const ShownRow& s : shown_summary(r.summary)) out += row({s.what, s.mean, s.worst});
-  out += row({"rating", r.summary.rating.empty() ? "–" : fmt::format("**{}**", markdown(r.summary.rating)), ""});
+  std::string out = markdown_row({fmt::format("{} frames", r.summary.frames), "mean", "worst frame"}) +
+                    markdown_row({"---", "--:", "--:"});
+  for (const ShownRow& s : shown_summary(r.summary)) out += markdown_row({s.what, s.mean, s.worst});
+  out +=
+      markdown_row({"rating", r.summary.rating.empty() ? "–" : fmt::format("**{}**", markdown(r.summary.rating)), ""});
   return out + fmt::format("\n{}.\n\n", markdown(definition_text(r.definition)));
 }
 
@@ -65,8 +68,9 @@ std::string pictures(const ClipResult& r, const ClipPlots& plots, const ClipPict
 
 std::string frame_table(const ClipResult& r) {
   if (r.frames.empty()) return "";
-  std::string table = row(frame_columns()) + row(std::vector<std::string>(frame_columns().size(), "--:"));
-  for (const FrameMetrics& m : r.frames) table += row(frame_cells(m));
+  std::string table =
+      markdown_row(frame_columns()) + markdown_row(std::vector<std::string>(frame_columns().size(), "--:"));
+  for (const FrameMetrics& m : r.frames) table += markdown_row(frame_cells(m));
   if (r.frames.size() <= kOpenRows) return "### Every frame\n\n" + table + "\n";
   return fmt::format("<details>\n<summary>All {} frames</summary>\n\n{}\n</details>\n\n", r.frames.size(), table);
 }
@@ -76,14 +80,14 @@ std::string one_clip(const ClipResult& r, const ClipPictures* made, const ClipPl
          summary(r) + pictures(r, plots, made) + frame_table(r);
 }
 
-std::string pairs(const VideoReport& report) {
-  std::string out = row({"pair", "frames", "PSNR mean", "PSNR min", "SSIM mean", "SSIM min", "verdict"}) +
-                    row({"---", "--:", "--:", "--:", "--:", "--:", "---"});
+std::string markdown_pairs(const VideoReport& report) {
+  std::string out = markdown_row({"pair", "frames", "PSNR mean", "PSNR min", "SSIM mean", "SSIM min", "verdict"}) +
+                    markdown_row({"---", "--:", "--:", "--:", "--:", "--:", "---"});
   for (const ClipResult& c : report.clips) {
     const ClipSummary& s = c.summary;
-    out += row({markdown(c.name), std::to_string(s.frames), psnr_text(s), fixed(s.psnr_min, 2, " dB"),
-                fixed(s.ssim_mean, 5), fixed(s.ssim_min, 5),
-                fmt::format("{} {}", clip_sign(c), markdown(verdict_sentence(c)))});
+    out += markdown_row({markdown(c.name), std::to_string(s.frames), psnr_text(s), fixed(s.psnr_min, 2, " dB"),
+                         fixed(s.ssim_mean, 5), fixed(s.ssim_min, 5),
+                         fmt::format("{} {}", clip_sign(c), markdown(verdict_sentence(c)))});
   }
   return out + "\n";
 }
@@ -106,7 +110,7 @@ void write_video_markdown(const VideoReport& report, const std::filesystem::path
   if (report.clips.size() == 1) {
     text += one_clip(report.clips.front(), made(0), plots(0));
   } else {
-    text += pairs(report);
+    text += markdown_pairs(report);
     for (size_t i = 0; i < report.clips.size(); ++i)
       text += fmt::format("## {}\n\n", markdown(report.clips[i].name)) + one_clip(report.clips[i], made(i), plots(i));
   }

@@ -8,9 +8,9 @@
 namespace parity {
 namespace {
 
-constexpr double kFloor = 1e-9;  // of a mean squared error: 90 dB, below it nothing is to be explained
+constexpr double kLeastError = 1e-9;  // of a mean squared error: 90 dB, below it nothing is to be explained
 
-double decibels(double before, double after) { return 10 * std::log10((before + kFloor) / (after + kFloor)); }
+double decibels(double before, double after) { return 10 * std::log10((before + kLeastError) / (after + kLeastError)); }
 
 template <class T>
 float patch_mean(const Frame& frame, int cx, int cy, int k) {

@@ -12,7 +12,7 @@ namespace parity {
 namespace {
 
 constexpr size_t kMostAxes = 5;  // permuted; a convolution's weight has five
-constexpr int64_t kSamples = 48;
+constexpr int64_t kContentSamples = 48;
 constexpr double kCoarsest = 0x1p-3, kOfScale = 0x1p-9;  // fp8 (e5m2) rounds by an eighth; small numbers underflow
 constexpr double kGolden = 0.6180339887498949;
 
@@ -184,7 +184,7 @@ std::optional<Content> find_content(const at::Tensor& reference, const at::Tenso
     return std::nullopt;
   std::vector<Order> orders = orders_between(candidate.sizes(), reference.sizes());
   if (preferred) orders.insert(orders.begin(), *preferred);
-  const auto places = sample_places(reference.numel(), kSamples);
+  const auto places = sample_places(reference.numel(), kContentSamples);
   std::vector<double> mine, theirs;
   for (const Order& order : orders) {
     if (mine.empty() || !order.reference.empty()) mine = sample(reference, order.reference, places);

@@ -14,7 +14,7 @@
 namespace parity {
 namespace {
 
-constexpr int64_t kSamples = 512;
+constexpr int64_t kFaultSamples = 512;
 constexpr double kFewRows = 0.25;  // share of rows up to which "these rows differ" is an explanation
 
 using Numbers = std::vector<double>;
@@ -128,7 +128,7 @@ class Examination {
 
   // candidate = g reference + b, in any order.
   bool affine() {
-    const auto places = sample_places(r_.numel(), kSamples);
+    const auto places = sample_places(r_.numel(), kFaultSamples);
     for (const Order& order : orders_) {
       const Numbers r = sample(r_, order.reference, places), c = sample(c_, order.candidate, places);
       const double floor = 0.05 * rms(r);
@@ -233,7 +233,7 @@ class Examination {
 
   // In which most samples agree; the expected one when none does better.
   Order best_order() const {
-    const auto places = sample_places(r_.numel(), kSamples);
+    const auto places = sample_places(r_.numel(), kFaultSamples);
     const auto fits = [&](double x, double y) { return std::abs(y - x) <= 2 * unit_ * std::abs(x); };
     double most = 0.2;
     Order best = fault_.order;

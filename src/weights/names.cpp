@@ -7,6 +7,11 @@
 #include <string_view>
 
 namespace parity {
+std::string owner_of(const std::string& path) {
+  const size_t dot = path.find_last_of("./");
+  return path.substr(0, dot == std::string::npos ? 0 : dot);
+}
+
 namespace {
 
 constexpr std::array<std::string_view, 9> kWeight{"weight", "kernel", "scale",   "gamma", "embedding",
@@ -14,7 +19,7 @@ constexpr std::array<std::string_view, 9> kWeight{"weight", "kernel", "scale",  
 constexpr std::array<std::string_view, 3> kBias{"bias", "beta", "b"};
 
 // Words of which a parameter has one; two names with different ones are two parameters.
-const std::vector<std::vector<std::string_view>> kRoles{
+const std::vector<std::vector<std::string_view>> kExclusiveWords{
     {"q", "k", "v"},  {"up", "gate", "down"}, {"attn", "ffn"}, {"self", "cross"}, {"token", "position"},
     {"time", "text"}, {"fc1", "fc2"},         {"norm", "ffn"}, {"o", "q"},        {"o", "k"},
     {"o", "v"},       {"encoder", "decoder"},
@@ -29,11 +34,6 @@ bool in(const Table& table, std::string_view word) {
 }
 
 std::string kind_of(std::string_view leaf) { return in(kWeight, leaf) ? "weight" : in(kBias, leaf) ? "bias" : ""; }
-
-std::string owner_of(const std::string& path) {
-  const size_t dot = path.find_last_of("./");
-  return path.substr(0, dot == std::string::npos ? 0 : dot);
-}
 
 void divide(ParameterName& name) {
   const size_t dot = name.path.find_last_of("./");
@@ -123,7 +123,7 @@ std::vector<ParameterName> parameter_names(const std::vector<std::string>& paths
 
 bool roles_differ(const ParameterName& a, const ParameterName& b) {
   if (!a.kind.empty() && !b.kind.empty() && a.kind != b.kind) return true;
-  for (const auto& group : kRoles) {
+  for (const auto& group : kExclusiveWords) {
     bool mine = false, theirs = false, shared = false;
     for (const std::string_view word : group) {
       const bool x = has(a, word), y = has(b, word);

@@ -20,6 +20,9 @@ struct ParameterName {
 /// All names of one side.
 std::vector<ParameterName> parameter_names(const std::vector<std::string>& paths);
 
+/// The module that a parameter belongs to: its path up to the last dot or slash.
+std::string owner_of(const std::string& path);
+
 /// Words that exclude each other, q and k say, stand in the two names: no likeness makes these the same parameter.
 bool roles_differ(const ParameterName& a, const ParameterName& b);
 /// "q", "k", "v", "weight" … of a name, for messages; "" when it has none.

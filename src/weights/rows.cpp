@@ -11,7 +11,7 @@ namespace parity {
 namespace {
 
 // Of one row's sums under rounding to bf16 (roundoff 2^-9, uniform: 0.58 of it on the average), in standard deviations.
-constexpr double kRoundoff = 0x1p-9 * 0.58, kDeviations = 5, kSummation = 1e-5;
+constexpr double kRowRoundoff = 0x1p-9 * 0.58, kDeviations = 5, kRowSummation = 1e-5;
 
 constexpr int64_t kPrints = 8;  // random projections of a row
 constexpr double kWindow =
@@ -110,9 +110,10 @@ RowSums row_sums(const at::Tensor& tensor, int64_t axis) {
 bool rows_alike(const RowSums& a, size_t i, const RowSums& b, size_t j) {
   const double square = std::max(a.square[i], b.square[j]), width = static_cast<double>(a.width);
   // sum x^4 is not kept: at most sum x^2 squared (one large element), three times its mean for a normal distribution
-  const double spread = 2 * kRoundoff * square * std::sqrt(std::min(1.0, 12 / width));
-  if (!(std::abs(a.square[i] - b.square[j]) <= kDeviations * spread + kSummation * square)) return false;
-  return std::abs(a.sum[i] - b.sum[j]) <= (kDeviations * kRoundoff + kSummation * std::sqrt(width)) * std::sqrt(square);
+  const double spread = 2 * kRowRoundoff * square * std::sqrt(std::min(1.0, 12 / width));
+  if (!(std::abs(a.square[i] - b.square[j]) <= kDeviations * spread + kRowSummation * square)) return false;
+  return std::abs(a.sum[i] - b.sum[j]) <=
+         (kDeviations * kRowRoundoff + kRowSummation * std::sqrt(width)) * std::sqrt(square);
 }
 
 std::optional<int64_t> find_rows(const RowSums& whole, const RowSums& part) {

@@ -109,12 +109,6 @@ std::string part_text(const Slice& slice, const std::vector<int64_t>& shape) {
   return fmt::format(" slice({},{},{})", axis, begin, length);
 }
 
-// The module that a parameter belongs to.
-std::string owner_of(const std::string& path) {
-  const size_t dot = path.find_last_of("./");
-  return path.substr(0, dot == std::string::npos ? 0 : dot);
-}
-
 bool inside(const std::string& path, const std::string& module) {
   return path == module || (path.starts_with(module) && (path[module.size()] == '.' || path[module.size()] == '/'));
 }

@@ -13,7 +13,7 @@
 namespace parity {
 namespace {
 
-constexpr int64_t kSamples = 128, kLeastSimilar = 32;  // elements
+constexpr int64_t kUnitSamples = 128, kLeastSimilar = 32;  // elements
 constexpr double kSimilar = 0.9;    // correlation; that of 32 unrelated samples exceeds it once in 1e12
 constexpr int64_t kLeastFused = 8;  // elements: smaller tensors are found in larger ones by chance
 
@@ -113,7 +113,7 @@ class Search {
       const Parameter& mine = r_.parameter(r);
       if (!r_.open(r) || r_.signatures[r].constant() || mine.count() < kLeastSimilar) continue;
       progress_("samples of " + mine.name);
-      const auto places = sample_places(mine.count(), kSamples);
+      const auto places = sample_places(mine.count(), kUnitSamples);
       std::map<std::vector<int64_t>, std::vector<double>> own;
       double most = kSimilar;
       std::optional<Whole> best;

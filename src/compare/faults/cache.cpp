@@ -31,7 +31,7 @@ bool from_earlier_call(const ProgramIndex& program, int64_t id, int reader, int 
 
 using Change = at::Tensor (*)(const at::Tensor& old, const at::Tensor& now, int64_t axis);
 
-void joined(const ProgramIndex& program, int index, Hypotheses& to) {
+void joined_to_the_past(const ProgramIndex& program, int index, Hypotheses& to) {
   struct Named {
     const char* what;
     Change change;
@@ -144,7 +144,7 @@ void cache_faults(const ProgramIndex& program, int index, Hypotheses& to) {
   const Op& op = program.op(index);
   const auto& ids = program.reads(index);
   if (op.kind == "cat" && ids.size() == 2) {
-    if (from_earlier_call(program, ids[0], index)) joined(program, index, to);
+    if (from_earlier_call(program, ids[0], index)) joined_to_the_past(program, index, to);
     for (const int reader : program.consumers(op.outputs[0] ? op.outputs[0]->id : -1))
       if (program.op(reader).kind == "constant_pad_nd") even_convolution(program, reader, to);
   }
