@@ -10,6 +10,7 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/frame_ssim_integer.cpp"
 #include <hwy/foreach_target.h>
 // Only after foreach_target.h:
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include <algorithm>
@@ -63,10 +64,16 @@ class Strips {
 
  private:
   static constexpr int kRing = kTaps + kRows - 1;
+  static constexpr int kAhead = 8;  // rows: their begin is no place that the hardware foresees
 
   void enter_row(int y, int begin, int n) {
     const int64_t at = (int64_t{y} * p_.width + begin) * kChannels, end = int64_t{p_.height} * p_.width * kChannels;
     const T *a = p_.reference + at, *b = p_.candidate + at;
+    const int64_t ahead = int64_t{kAhead} * p_.width * kChannels;
+    for (int64_t i = 0; at + ahead + n * kChannels < end && i < n * kChannels + 63; i += int64_t{64 / sizeof(T)}) {
+      hwy::Prefetch(a + ahead + i);
+      hwy::Prefetch(b + ahead + i);
+    }
     if (at + int64_t{kPlane} * kChannels > end) {  // vectors would read beyond the images
       std::memcpy(tail_[0], a, sizeof(T) * static_cast<size_t>(n * kChannels));
       std::memcpy(tail_[1], b, sizeof(T) * static_cast<size_t>(n * kChannels));

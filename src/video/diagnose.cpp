@@ -12,16 +12,24 @@ constexpr double kLeastError = 1e-9;  // of a mean squared error: 90 dB, below i
 
 double decibels(double before, double after) { return 10 * std::log10((before + kLeastError) / (after + kLeastError)); }
 
+/// Means of 3x3 pixels around evenly spread centres, `channels` numbers each.
 template <class T>
-float patch_mean(const Frame& frame, int cx, int cy, int k) {
-  const int x0 = std::max(cx - 1, 0), x1 = std::min(cx + 1, frame.width - 1), y0 = std::max(cy - 1, 0),
-            y1 = std::min(cy + 1, frame.height - 1);
-  double sum = 0;
-  for (int y = y0; y <= y1; ++y)
-    for (int x = x0; x <= x1; ++x)
-      sum += static_cast<double>(frame.as<T>()[(int64_t{y} * frame.width + x) * frame.channels + k]);
-  return static_cast<float>((sum / ((x1 - x0 + 1) * (y1 - y0 + 1)) - static_cast<double>(frame.zero)) /
-                            static_cast<double>(frame.span));
+void patch_means(const Frame& frame, int channels, std::vector<float>& out) {
+  const double zero = frame.zero, span = frame.span;
+  for (int y = 0; y < Thumbnail::kRows; ++y)
+    for (int x = 0; x < Thumbnail::kColumns; ++x) {
+      const int cx = (2 * x + 1) * frame.width / (2 * Thumbnail::kColumns),
+                cy = (2 * y + 1) * frame.height / (2 * Thumbnail::kRows);
+      const int x0 = std::max(cx - 1, 0), x1 = std::min(cx + 1, frame.width - 1), y0 = std::max(cy - 1, 0),
+                y1 = std::min(cy + 1, frame.height - 1);
+      double sum[3] = {};
+      for (int py = y0; py <= y1; ++py)
+        for (int px = x0; px <= x1; ++px)
+          for (int k = 0; k < channels; ++k)
+            sum[k] += static_cast<double>(frame.as<T>()[(int64_t{py} * frame.width + px) * frame.channels + k]);
+      for (int k = 0; k < channels; ++k)
+        out.push_back(static_cast<float>((sum[k] / ((x1 - x0 + 1) * (y1 - y0 + 1)) - zero) / span));
+    }
 }
 
 double mean_square(const Thumbnail& a, const Thumbnail& b) {
@@ -58,15 +66,9 @@ Thumbnail thumbnail(const Frame& frame) {
   Thumbnail out;
   out.channels = frame.channels == 1 ? 1 : std::min(frame.channels, 3) == 3 ? 3 : 1;
   out.values.reserve(static_cast<size_t>(Thumbnail::kRows * Thumbnail::kColumns * out.channels));
-  for (int y = 0; y < Thumbnail::kRows; ++y)
-    for (int x = 0; x < Thumbnail::kColumns; ++x)
-      for (int k = 0; k < out.channels; ++k) {
-        const int cx = (2 * x + 1) * frame.width / (2 * Thumbnail::kColumns),
-                  cy = (2 * y + 1) * frame.height / (2 * Thumbnail::kRows);
-        out.values.push_back(frame.sample == Sample::u8    ? patch_mean<uint8_t>(frame, cx, cy, k)
-                             : frame.sample == Sample::u16 ? patch_mean<uint16_t>(frame, cx, cy, k)
-                                                           : patch_mean<float>(frame, cx, cy, k));
-      }
+  if (frame.sample == Sample::u8) patch_means<uint8_t>(frame, out.channels, out.values);
+  if (frame.sample == Sample::u16) patch_means<uint16_t>(frame, out.channels, out.values);
+  if (frame.sample == Sample::f32) patch_means<float>(frame, out.channels, out.values);
   return out;
 }
 
@@ -76,6 +78,13 @@ void Diagnosis::add(const Thumbnail& reference, const Thumbnail& candidate) {
     for (ClipHypothesis& h : simple_hypotheses(channels_)) trials_.push_back({std::move(h), 0});
   }
   const double error = mean_square(reference, candidate);
+  if (frames_ < kTriedAll || frames_ % kTriedEvery == 0) try_all(reference, candidate, error);
+  add_offsets(reference, candidate, error);
+  ++frames_;
+}
+
+void Diagnosis::try_all(const Thumbnail& reference, const Thumbnail& candidate, double error) {
+  ++tried_;
   error_ += error;
   for (Trial& trial : trials_) trial.error += error_of(trial.hypothesis, reference, candidate);
   for (size_t i = 0; i < reference.values.size(); ++i) {
@@ -83,8 +92,6 @@ void Diagnosis::add(const Thumbnail& reference, const Thumbnail& candidate) {
     Sums& s = sums_[i % static_cast<size_t>(channels_)];
     s.n += 1, s.r += r, s.c += c, s.rr += r * r, s.cc += c * c, s.rc += r * c;
   }
-  add_offsets(reference, candidate, error);
-  ++frames_;
 }
 
 void Diagnosis::note_offset(int64_t frame, int offset, double error) {
@@ -142,14 +149,14 @@ Diagnosis::Trial Diagnosis::fitted() const {
     trial.error +=
         s.cc - 2 * gain * s.rc - 2 * shift * s.c + gain * gain * s.rr + 2 * gain * shift * s.r + shift * shift * s.n;
   }
-  trial.error = std::max(trial.error, 0.0) / (sums_[0].n * channels_) * static_cast<double>(frames_);
+  trial.error = std::max(trial.error, 0.0) / (sums_[0].n * channels_) * static_cast<double>(tried_);
   return trial;
 }
 
 std::optional<ClipHypothesis> Diagnosis::best() const {
   if (frames_ == 0) return std::nullopt;
-  const double n = static_cast<double>(frames_);
-  const auto gain = [&](double error) { return decibels(error_ / n, error / n); };
+  const double n = static_cast<double>(frames_), tried = static_cast<double>(tried_);
+  const auto gain = [&](double error) { return decibels(error_ / tried, error / tried); };
   const auto least = std::min_element(trials_.begin(), trials_.end(),
                                       [](const Trial& a, const Trial& b) { return a.error < b.error; });
   const Trial fit = fitted();
