@@ -170,6 +170,30 @@ TEST_CASE("video: latents without a range have differences and neither PSNR nor 
       .9);
 }
 
+TEST_CASE("video: the usual array is read without LibTorch, and as LibTorch reads it") {
+  const Scratch scratch;
+  for (const int channels : {1, 3}) {
+    const std::string file = write_u8(scratch / "a.npy", scene, {3, 14, 20, channels});
+    const auto plain = open_plain_array(file, {}), whole = open_array(file, {});
+    REQUIRE(plain);
+    CHECK(plain->facts().format == whole->facts().format);
+    CHECK(plain->facts().conversion == whole->facts().conversion);
+    CHECK(plain->facts().kind == whole->facts().kind);
+    CHECK(plain->facts().frames == whole->facts().frames);
+    Frame a, b;
+    for (int t = 0; t < 3; ++t) {
+      REQUIRE((plain->read(a) && whole->read(b)));
+      CHECK((a.same_size(b) && same_units(a, b) && a.bytes == b.bytes));
+    }
+    CHECK_FALSE(plain->read(a));
+  }
+  const std::string colour = write_u8(scratch / "b.npy", scene, {3, 14, 20, 3});
+  CHECK_FALSE(open_plain_array(colour, {.range = std::array{0.0, 200.0}}));
+  CHECK_FALSE(open_plain_array(colour, {.layout = "TWHC"}));
+  CHECK_FALSE(open_plain_array(write_u8(scratch / "alpha.npy", scene, {3, 14, 20, 4}), {}));
+  CHECK_FALSE(open_plain_array(write_f32(scratch / "f32.npy", scene, {3, 14, 20, 3}), {}));
+}
+
 TEST_CASE("video: damaged .npy files are refused in one line") {
   const Scratch scratch;
   const std::string file = write_u8(scratch / "a.npy", scene, {2, 20, 20, 3});

@@ -84,10 +84,10 @@ std::unique_ptr<FrameSource> open_frames(const fs::path& path, const SourceOptio
   std::unique_ptr<FrameSource> source;
   if (fs::is_directory(path) || is_picture_file(path))
     source = open_pictures(path);
-  else if (is_array_file(path))
-    source = open_array(path, options);
-  else
+  else if (!is_array_file(path))
     source = video_codecs().open(path, options.luma, options.threads);
+  else if (!(source = open_plain_array(path, options)))
+    source = open_array(path, options);
   return options.luma && !source->facts().luma_plane ? luma_of(std::move(source)) : std::move(source);
 }
 

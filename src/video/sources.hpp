@@ -30,6 +30,8 @@ bool is_picture_file(const std::filesystem::path& file);
 bool natural_less(const std::string& a, const std::string& b);
 
 std::unique_ptr<FrameSource> open_pictures(const std::filesystem::path& path);
+/// The usual .npy of uint8 frames, without LibTorch; null for every other file, which open_array reads or refuses.
+std::unique_ptr<FrameSource> open_plain_array(const std::filesystem::path& file, const SourceOptions& options);
 std::unique_ptr<FrameSource> open_array(const std::filesystem::path& file, const SourceOptions& options);
 /// Y = 0.299 R + 0.587 G + 0.114 B (BT.601), not rounded; one channel stays what it is.
 std::unique_ptr<FrameSource> luma_of(std::unique_ptr<FrameSource> source);
