@@ -1,10 +1,12 @@
 """What the JAX tests share: reading recordings, comparing bits, asking parity-check."""
+import contextlib
 import json
 import os
 import pathlib
 import subprocess
 
 import h5py
+import jax
 import ml_dtypes
 import numpy as np
 import pytest
@@ -54,6 +56,16 @@ class Reference:
             self.config = json.loads(f.attrs["provenance"])["config"]
             self.weights = {name: x[()] for name, x in f["weights"].items()}
             self.inputs = [{name: x[()] for name, x in f["inputs"][call].items()} for call in sorted(f["inputs"], key=int)]
+
+
+@contextlib.contextmanager
+def quick_compilation():
+    """XLA compiles in half the time, to slower code: for ports with faults, of which there are many. What is green is compiled as users do."""
+    jax.config.update("jax_disable_most_optimizations", True)
+    try:
+        yield
+    finally:
+        jax.config.update("jax_disable_most_optimizations", False)
 
 
 def compare(reference, candidate, *options):
