@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <unordered_map>
 
 #include "compare/cast_path.hpp"
 #include "compare/faults/catalogue.hpp"
@@ -43,7 +44,10 @@ class PortJob {
         ancestors_(program.marked_ancestors(pairing.marked)),
         dtype_(recorded_dtype(program)),
         by_boundary_(program.boundaries.size(), nullptr) {
-    for (const PortPair& pair : pairing.pairs) by_boundary_[pair.boundary] = &pair;
+    for (const PortPair& pair : pairing.pairs) {
+      by_boundary_[pair.boundary] = &pair;
+      by_value_[program.boundaries[pair.boundary].value.id].push_back(pair.boundary);
+    }
   }
 
   PortJobResult run() {
@@ -181,13 +185,10 @@ class PortJob {
   // Every path under which a value is compared that this row is computed from: a module's result is also its last
   // op's and its last child's.
   std::set<std::string> names_of_inputs(const OpResult& row) const {
-    std::set<int64_t> values;
-    for (const size_t a : ancestors_[row.index]) values.insert(program_.boundaries[a].value.id);
     std::set<std::string> names;
-    for (const PortPair& pair : pairing_.pairs)
-      if (const Boundary& b = program_.boundaries[pair.boundary];
-          static_cast<int64_t>(pair.boundary) < row.index && values.contains(b.value.id))
-        names.insert(b.path);
+    for (const size_t a : ancestors_[row.index])
+      for (const size_t b : by_value_.at(program_.boundaries[a].value.id))
+        if (static_cast<int64_t>(b) < row.index) names.insert(program_.boundaries[b].path);
     return names;
   }
 
@@ -289,6 +290,7 @@ class PortJob {
   const std::vector<std::vector<size_t>> ancestors_;
   const std::string dtype_;
   std::vector<const PortPair*> by_boundary_;
+  std::unordered_map<int64_t, std::vector<size_t>> by_value_;  // paired boundaries by value id
   std::unique_ptr<Catalogue> catalogue_;
   std::vector<FaultHypothesis> hypotheses_;  // by deviation number
   StaleRegistry stale_;
