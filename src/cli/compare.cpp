@@ -53,16 +53,28 @@ Report head(const Sides& sides, const std::string& command_line) {
   return report;
 }
 
-// Two recordings of one class with other settings are not the same model, however equal their tensors here are.
-OpResult configuration_row(const std::string& conflict) {
+OpResult untrusted(const char* path, const char* kind, std::string why) {
   OpResult row;
   row.index = 0;
-  row.path = "(configuration)";
-  row.kind = "configuration";
+  row.path = path;
+  row.kind = kind;
   row.verdict = Verdict::untrusted;
   row.gate = Gate::structure;
-  row.diagnosis = "the two recordings are configured differently: " + conflict;
+  row.diagnosis = std::move(why);
   return row;
+}
+
+// What no tensor shows: two recordings of one class with other settings are not the same model, however equal their
+// tensors are here, and what an interrupted reference does not hold was compared with nothing.
+std::vector<OpResult> untrusted_as_a_whole(const Sides& sides) {
+  std::vector<OpResult> rows;
+  if (const std::string conflict = configuration_conflict(sides); !conflict.empty())
+    rows.push_back(
+        untrusted("(configuration)", "configuration", "the two recordings are configured differently: " + conflict));
+  if (sides.reference.dump && !sides.reference.dump->complete())
+    rows.push_back(untrusted("(reference)", "recording",
+                             "the reference was interrupted: what it does not hold was not compared; record it again"));
+  return rows;
 }
 
 // What `compare`, `paths` and `blame` have in common: everything but what is shown.
@@ -86,11 +98,10 @@ Report compared(const CompareOptions& options, const Sides& sides, bool paths, c
   for (OpResult& row : report.ops)
     row.rerun =
         fmt::format("parity-check compare '{}' '{}' --layer '{}'", options.reference, options.candidate, row.path);
-  if (const std::string conflict = configuration_conflict(sides); !conflict.empty())
-    report.ops.push_back(configuration_row(conflict));
+  if (report.ops.empty()) throw Error(fmt::format("--layer '{}' matches no compared op", options.layer));
+  for (OpResult& row : untrusted_as_a_whole(sides)) report.ops.push_back(std::move(row));
   report.coverage[""] = std::move(result.coverage);
   report.warnings.insert(report.warnings.end(), result.warnings.begin(), result.warnings.end());
-  if (report.ops.empty()) throw Error(fmt::format("--layer '{}' matches no compared op", options.layer));
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return report;
 }

@@ -109,3 +109,17 @@ def test_another_configuration_of_the_same_class_is_not_trusted(tmp_path):
     assert other["verdict"] == "inconclusive" and other["counts"]["untrusted"] >= 1
     row = next(r for r in other["ops"] if r["path"] == "(configuration)")
     assert "rope_len 32 and 40" in row["diagnosis"]
+
+
+def test_what_an_interrupted_reference_lacks_is_not_trusted(tmp_path):
+    model = models.model()
+    given = models.inputs(model.config)
+    with parity_probe.record(model, tmp_path / "whole.h5", level="module"):
+        models.run(model, given)
+    model.head.register_forward_pre_hook(lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError), parity_probe.record(model, tmp_path / "part.h5", level="module"):
+        models.run(model, given)
+    report = compare(tmp_path / "part.h5", tmp_path / "whole.h5", tmp_path / "report.json")
+    assert report["verdict"] == "inconclusive" and report["counts"]["fail"] == 0 and len(report["ops"]) > 10
+    assert [r["path"] for r in report["ops"] if r["verdict"] == "untrusted"] == ["(reference)"]
+    assert subprocess.run([PROGRAM, "compare", tmp_path / "part.h5", tmp_path / "whole.h5", "--quiet"]).returncode == 3
