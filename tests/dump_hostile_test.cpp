@@ -228,18 +228,49 @@ TEST_CASE("dump: verify names what is absent, of another kind, or not finite") {
                                                   "value '1' has 2 non-finite of 3 elements",
                                                   "value '7' is stored but no event refers to it"});
   }
-  SUBCASE("another dtype, an absent value, an absent weight, interrupted") {
+  SUBCASE("interrupted") {
+    file.event(leaf(value_json(1, x, "1")));
+    file.close(/*complete=*/false);
+    CHECK(verify(Dump(path.path())) ==
+          std::vector<std::string>{"the recording is incomplete: it was interrupted, or an exception left it"});
+  }
+  SUBCASE("another dtype, an absent value, an absent weight") {
     file.event(leaf(value_json(1, x.to(at::kDouble), "1")));
     json gone = leaf(value_json(2, x, "2"));
     gone["names"] = {"weights/w"};
     file.event(gone);
-    file.close(/*complete=*/false);
+    file.close();
     CHECK(verify(Dump(path.path())) ==
-          std::vector<std::string>{"the recording is incomplete: it was interrupted, or an exception left it",
-                                   "value '1' is stored as float32 [3], event 2 says float64 [3]",
+          std::vector<std::string>{"value '1' is stored as float32 [3], event 2 says float64 [3]",
                                    "event 3 refers to value '2', which is not stored",
                                    "'/weights/w' is named by the events but missing"});
   }
+}
+
+TEST_CASE("dump: an interrupted recording whose events name what is not there was torn, and is refused") {
+  const TemporaryFile path("torn.h5");
+  const at::Tensor x = at::ones({3});
+  RecordingFile file(path.path());
+  file.value("0", x);
+  file.event({{"e", "op"}, {"args", {value_json(0, x, "0"), value_json(1, x, "1")}}});
+  bool complete = false;
+  SUBCASE("interrupted") {}
+  SUBCASE("complete: said by verify and by whoever reads the value") { complete = true; }
+  file.close(complete);
+  CHECK(opening(path.path()) ==
+        (complete ? "no error"
+                  : path.path().string() +
+                        ": is torn, interrupted in the middle of a write: value '1', which an event names, cannot be "
+                        "found or read; record it again"));
+}
+
+TEST_CASE("dump: names that are no text are refused") {
+  const TemporaryFile path("names.h5");
+  RecordingFile file(path.path());
+  file.value("\x90\xff", at::ones({3}));
+  file.close();
+  const Dump dump(path.path());
+  CHECK(contains(error_of([&] { dump.value_keys(); }), "group '/values' holds names that are no text"));
 }
 
 TEST_CASE("dump: recordings with flipped bytes are read or refused") {

@@ -43,6 +43,24 @@ std::vector<nlohmann::json> parse_events(const hdf5::File& file, std::string tex
   return events;
 }
 
+// Events reach an interrupted file after the values they name. Where one is missing, the structure was torn in the
+// middle of a flush (by a power cut, say, or an older recorder), and what else is found in it cannot be trusted.
+void refuse_torn(const hdf5::File& file, const nlohmann::json& node) {
+  if (node.is_object() && node.contains("v") && node.contains("k") && node["k"].is_string()) {
+    const auto key = node["k"].get<std::string>();
+    try {
+      file.tensor_type("/values", key);
+    } catch (const Error&) {
+      throw Error(
+          fmt::format("{}: is torn, interrupted in the middle of a write: value '{}', which an event names, "
+                      "cannot be found or read; record it again",
+                      file.path().string(), key));
+    }
+  }
+  if (node.is_structured())
+    for (const nlohmann::json& child : node) refuse_torn(file, child);
+}
+
 std::string input_group(int call) { return fmt::format("/inputs/{}", call); }
 
 }  // namespace
@@ -75,6 +93,8 @@ Dump::Dump(const std::filesystem::path& path) : impl_(std::make_unique<Impl>(pat
   if (!impl_->provenance.is_object())
     throw Error(fmt::format("{}: attribute 'provenance' is not a JSON object", path.string()));
   impl_->events = parse_events(file, file.bytes("/trace", "events"), impl_->complete);
+  if (!impl_->complete)
+    for (const nlohmann::json& event : impl_->events) refuse_torn(file, event);
 }
 
 Dump::~Dump() = default;

@@ -15,7 +15,7 @@ namespace parity {
 class Dump {
  public:
   /// Throws Error when the file is missing, not HDF5, of another format or version, or truncated.
-  /// An incomplete (interrupted) recording opens; `complete()` tells.
+  /// An incomplete (interrupted) recording opens if it holds all values that its events name; `complete()` tells.
   explicit Dump(const std::filesystem::path& file);
   ~Dump();
   Dump(Dump&&) noexcept;

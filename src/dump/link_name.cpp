@@ -1,5 +1,7 @@
 #include "dump/link_name.hpp"
 
+#include <nlohmann/json.hpp>
+
 namespace parity {
 namespace {
 
@@ -20,6 +22,14 @@ std::string link_name(std::string_view name) {
 
 std::string name_of_link(std::string_view link) {
   return link == "%" ? "" : replaced(replaced(link, "%2F", "/"), "%2E", ".");
+}
+
+bool is_text(const std::string& name) {
+  try {
+    return !nlohmann::json(name).dump().empty();  // its encoder checks
+  } catch (const nlohmann::json::exception&) {
+    return false;
+  }
 }
 
 }  // namespace parity

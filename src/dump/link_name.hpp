@@ -9,4 +9,7 @@ namespace parity {
 std::string link_name(std::string_view name);
 std::string name_of_link(std::string_view link);
 
+/// Valid UTF-8: names go into messages, reports and JSON.
+bool is_text(const std::string& name);
+
 }  // namespace parity

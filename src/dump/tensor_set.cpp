@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
+#include "dump/link_name.hpp"
 #include "dump/tensor_set_formats.hpp"
 
 namespace parity {
@@ -39,15 +39,10 @@ bool is_folder(const std::filesystem::path& place) {
   return std::filesystem::is_directory(place, problem);
 }
 
-// A name goes into messages, reports and JSON: no control characters, valid UTF-8 (nlohmann's encoder checks it).
 bool printable(const std::string& name) {
   for (const char c : name)
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) return false;
-  try {
-    return !nlohmann::json(name).dump().empty();
-  } catch (const nlohmann::json::exception&) {
-    return false;
-  }
+  return is_text(name);
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // A plain C++ model that records itself through probes/cpp/parity_probe.hpp, and the situations that a recording must
 // survive. One program, so that tests/python/test_cpp_probe.py compiles once: port MODE FILE.
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,7 +17,21 @@
 #include <map>
 #include <thread>
 
+namespace {
+
+// With PORT_CHANGES=N the process dies before its Nth change to bytes that the file already has, as by kill -9.
+ssize_t write_or_die(int file, const void* data, std::size_t size, off_t address) {
+  static const char* limit = std::getenv("PORT_CHANGES");
+  static long left = limit == nullptr ? -1 : std::atol(limit);
+  struct stat status {};
+  if (limit != nullptr && fstat(file, &status) == 0 && address < status.st_size && left-- == 0) _exit(9);
+  return pwrite(file, data, size, address);
+}
+
+}  // namespace
+#define pwrite write_or_die
 #include "parity_probe.hpp"
+#undef pwrite
 
 using parity::probe::Options;
 using parity::probe::Role;

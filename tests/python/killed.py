@@ -28,9 +28,10 @@ class Forked:
         command = [sys.executable, str(pathlib.Path(__file__).with_name("killed_recordings.py")), kind]
         self._server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=ENV)
 
-    def __call__(self, path, seconds=None):
-        """Records to `path` and kills it after `seconds` (None: never). -> (event lines that had reached the file for sure, seconds it lived)."""
-        self._server.stdin.write(f"{path}\n")
+    def __call__(self, path, seconds=None, change=""):
+        """Records to `path` and kills it after `seconds` (None: never), or before it makes its change number `change` to what a reader may already see.
+        -> (event lines that had reached the file for sure, seconds it lived)."""
+        self._server.stdin.write(f"{path} {change}\n")
         self._server.stdin.flush()
         pid = int(self._server.stdout.readline())
         return watched(self._server.stdout, pid, seconds)
@@ -46,8 +47,9 @@ class Started:
     def __init__(self, command):
         self._command = command
 
-    def __call__(self, path, seconds=None):
-        child = subprocess.Popen([*self._command, str(path)], stdout=subprocess.PIPE, text=True)
+    def __call__(self, path, seconds=None, change=""):
+        env = {**os.environ, "PORT_CHANGES": str(change)} if change != "" else None
+        child = subprocess.Popen([*self._command, str(path)], stdout=subprocess.PIPE, text=True, env=env)
         try:
             return watched(child.stdout, child.pid, seconds)
         finally:
@@ -106,7 +108,8 @@ class Judge:
         assert complete == 1 and len(self.lines) > 100
         self.found, self.wrong = collections.Counter(), []
 
-    def __call__(self, path, flushed):
+    def __call__(self, path, flushed, ask=True):
+        """`flushed`: event lines that had reached the file for sure; `ask`: parity-check, too."""
         if not path.exists():  # killed before the file got its name
             self._expect(path, flushed == 0, f"{flushed} lines were flushed, and there is no file")
             self.found["no file yet"] += 1
@@ -120,7 +123,8 @@ class Judge:
         self._expect(path, lines == self.lines[:len(lines)] and all(self.values[k] == x for k, x in values.items()), "holds what was never recorded")
         self._expect(path, not complete or lines == self.lines, f"calls itself complete with {len(lines)} of {len(self.lines)} lines")
         self._expect(path, len(lines) >= flushed, f"{len(lines)} lines, {flushed} were flushed")
-        self._read(path, complete, lines)
+        if ask:
+            self._read(path, complete, lines)
 
     def _read(self, path, complete, lines):
         if sum(self.found.values()) % 4 == 0:  # --verify prints the same and more
@@ -163,6 +167,21 @@ def kill_at_random_moments(record, folder, kills, seed):
                 result.result()
     finally:
         record.close()
-    files = sum(judge.found.values()) - judge.found["no file yet"]
-    print(f"{kills} kills in {seconds:.2f} s: {dict(judge.found)}; readable {1 - judge.found['torn'] / files:.1%} of {files} files")
+    print(f"{kills} kills in {seconds:.2f} s: {dict(judge.found)}")
+    return judge
+
+
+def kill_before_each_change(record, folder, last, judged):
+    """Dies before the first, second, ... `last` change to what a reader may already see. Each file is read; parity-check is asked about `judged` of them.
+    -> Judge."""
+    try:
+        record(folder / "whole.h5")
+        judge, ask_about = Judge(folder / "whole.h5"), set(random.Random(1).sample(range(last), judged))
+        for change in range(last):
+            path = folder / f"{change}.h5"
+            judge(path, record(path, change=change)[0], ask=change in ask_about)
+            path.unlink()
+    finally:
+        record.close()
+    print(f"{last} changes: {dict(judge.found)}")
     return judge

@@ -1,5 +1,5 @@
 """Recordings to be killed: for each file named on stdin a forked process that says its pid, then after each flush how many event lines the file holds.
-Usage: killed_recordings.py torch|writer|jax."""
+A number after the name: it dies before the so manieth change to what a reader may already see. Usage: killed_recordings.py torch|writer|jax."""
 import os
 import sys
 import time
@@ -7,7 +7,7 @@ import time
 import numpy as np
 
 import parity_probe
-from parity_probe import dump_file
+from parity_probe import disk, dump_file
 
 
 def torch_model():
@@ -81,6 +81,19 @@ def count_flushed_lines():
     dump_file.DumpFile.flush = flush
 
 
+def die_before_change(number):
+    """Ends this process at that change as `kill -9` would: nothing more reaches the file."""
+    honest, left = disk.Disk._put, int(number)
+
+    def put(self, address, data):
+        nonlocal left
+        left -= address < self._settled
+        if left < 0:
+            os._exit(9)
+        honest(self, address, data)
+    disk.Disk._put = put
+
+
 record = {"torch": torch_model, "writer": writer, "jax": jax_function}[sys.argv[1]]()
 count_flushed_lines()
 for line in sys.stdin:
@@ -88,7 +101,10 @@ for line in sys.stdin:
     child = os.fork()
     if child == 0:
         os.read(begin, 1)
-        record(line.strip())
+        path, *number = line.split()
+        if number:
+            die_before_change(*number)
+        record(path)
         os._exit(0)
     os.write(1, b"%d\n" % child)
     os.write(begun, b".")

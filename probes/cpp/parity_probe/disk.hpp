@@ -1,11 +1,11 @@
 // The bytes under HDF5: a file driver that makes a flush as short as it can be and stops writing for good at the first
 // error.
 //
-// A flush changes structure in place, and a process killed halfway through leaves it torn: what a flush writes is
-// therefore collected; blocks that nothing refers to yet go out first, the few changed ones last, back to back. After a
-// failed write HDF5 can neither flush nor close and complains until the process ends: here it is told all went well,
-// and the file stays what it was at its last flush. And a forked child that ends must not write the structure it
-// inherited.
+// A flush changes structure in place, and a process killed halfway through would leave it torn: what a flush writes is
+// therefore collected; blocks that nothing refers to yet go out first, the few changed ones last, in an order that
+// leaves a readable file after each (flush_order.hpp). After a failed write HDF5 can neither flush nor close and
+// complains until the process ends: here it is told all went well, and the file stays what it was at its last flush.
+// And a forked child that ends must not write the structure it inherited.
 #pragma once
 #include <fcntl.h>
 #include <hdf5.h>
@@ -22,6 +22,8 @@
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "flush_order.hpp"
 
 namespace parity::probe {
 
@@ -45,15 +47,17 @@ class Disk {
   /// From now on writes gather in memory.
   void collect() { collecting_ = true; }
 
-  /// Writes what has gathered: new blocks, then changes to what a reader may already see (the superblock first: it says
-  /// how far the file reaches).
+  /// Writes what has gathered: new blocks, then changes to what a reader may already see.
   void settle() {
     collecting_ = false;
-    std::stable_sort(blocks_.begin(), blocks_.end(), [](const Block& a, const Block& b) { return a.first < b.first; });
-    for (const bool fresh : {true, false})
-      for (const auto& [address, data] : blocks_)
-        if ((address >= settled_) == fresh) put(address, data.data(), data.size());
-    blocks_.clear();
+    std::vector<Block> blocks = std::exchange(blocks_, {});
+    const auto changed = std::stable_partition(blocks.begin(), blocks.end(),
+                                               [&](const Block& block) { return block.first >= settled_; });
+    std::sort(blocks.begin(), changed, [](const Block& a, const Block& b) { return a.first < b.first; });
+    for (auto block = blocks.begin(); block != changed; ++block) put(block->first, block->second);
+    const std::vector<Block> seen(std::make_move_iterator(changed), std::make_move_iterator(blocks.end()));
+    for (const auto& [address, data] : in_order(seen, [this](auto at, auto count) { return on_disk(at, count); }))
+      put(address, data);
     if (error_ == 0) settled_ = on_disk();
   }
 
@@ -90,12 +94,18 @@ class Disk {
   }
 
  private:
-  using Block = std::pair<std::uint64_t, std::vector<char>>;
+  std::vector<char> on_disk(std::uint64_t address, std::size_t count) const {
+    std::vector<char> bytes(count);
+    read(address, bytes.data(), count);
+    return bytes;
+  }
 
   std::uint64_t on_disk() const {
     struct stat status {};
     return fstat(descriptor_, &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
   }
+
+  void put(std::uint64_t address, const std::vector<char>& data) { put(address, data.data(), data.size()); }
 
   void put(std::uint64_t address, const char* data, std::size_t size) {
     if (error_ != 0 || !own_process()) return;
@@ -142,9 +152,8 @@ inline herr_t close_file(H5FD_t* file) {
 }
 
 inline herr_t query(const H5FD_t*, unsigned long* flags) {
-  if (flags != nullptr)
-    *flags = H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_ACCUMULATE_METADATA | H5FD_FEAT_DATA_SIEVE |
-             H5FD_FEAT_AGGREGATE_SMALLDATA;
+  // Not "accumulate metadata": each block is to come by itself.
+  if (flags != nullptr) *flags = H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_DATA_SIEVE | H5FD_FEAT_AGGREGATE_SMALLDATA;
   return 0;
 }
 

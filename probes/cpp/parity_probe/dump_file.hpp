@@ -167,8 +167,15 @@ class DumpFile {
     return list;
   }
 
+  // Space that became free is not used again: what the last flush left may still refer to it.
+  static Handle creation() {
+    Handle list(H5Pcreate(H5P_FILE_CREATE));
+    H5Pset_file_space_strategy(list.get(), H5F_FSPACE_STRATEGY_NONE, false, 1);
+    return list;
+  }
+
   void lay_out(const std::string& temporary, const About& about) {
-    file_ = Handle(H5Fcreate(temporary.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access(disk_.get()).get()));
+    file_ = Handle(H5Fcreate(temporary.c_str(), H5F_ACC_TRUNC, creation().get(), access(disk_.get()).get()));
     if (!file_) fail("cannot be made");
     const std::uint8_t no = 0;
     const Handle scalar(H5Screate(H5S_SCALAR)),

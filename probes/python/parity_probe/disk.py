@@ -1,12 +1,13 @@
 """The bytes under HDF5: a file object that makes a flush as short as it can be and stops writing for good at the first error.
 
 HDF5 gets its file through this object (h5py's fileobj driver) for three reasons. A flush changes structure in place, and a process killed halfway through
-leaves it torn: what a flush writes is therefore collected, blocks that nothing refers to yet go out first, the few changed ones last, back to back (a kill
-between the first and the last of those can still tear it: once in 1150 files killed at random moments when flushing each 10 ms; the default is 1 s). After a
-failed write HDF5 can neither flush nor close and complains until the process ends: here it is told all went well, and the file stays what it was at its
-last flush. And a forked child that ends must not write the structure it inherited.
+would leave it torn: what a flush writes is therefore collected, blocks that nothing refers to yet go out first, the few changed ones last, in an order that
+leaves a readable file after each (flush_order.py). After a failed write HDF5 can neither flush nor close and complains until the process ends: here it is
+told all went well, and the file stays what it was at its last flush. And a forked child that ends must not write the structure it inherited.
 """
 import os
+
+from .flush_order import in_order
 
 
 class Disk:
@@ -27,7 +28,7 @@ class Disk:
         blocks, self._collected = self._collected or [], None
         for address, data in sorted(b for b in blocks if b[0] >= self._settled):
             self._put(address, data)
-        for address, data in sorted(b for b in blocks if b[0] < self._settled):
+        for address, data in list(in_order([b for b in blocks if b[0] < self._settled], self._read)):
             self._put(address, data)
         if self.error is None:
             self._settled = os.fstat(self._fd).st_size
@@ -42,6 +43,9 @@ class Disk:
                 address, view = address + done, view[done:]
         except OSError as e:
             self.error = e
+
+    def _read(self, address, count):
+        return os.pread(self._fd, count, address)
 
     # what h5py calls
 

@@ -39,6 +39,13 @@ def _access(disk):
     return fapl
 
 
+def _layout():
+    """File creation properties: space that became free is not used again, as what the last flush left may still refer to it."""
+    fcpl = h5p.create(h5p.FILE_CREATE)
+    fcpl.set_file_space_strategy(h5f.FSPACE_STRATEGY_NONE, False, 1)
+    return fcpl
+
+
 def _fixed_string(text):
     t = h5t.C_S1.copy()
     t.set_size(max(1, len(text)))
@@ -82,7 +89,7 @@ class DumpFile:
         try:
             self._disk = Disk(temporary)
             try:
-                self._file = h5py.File(h5f.create(os.fsencode(temporary), h5f.ACC_TRUNC, fapl=_access(self._disk)))
+                self._file = h5py.File(h5f.create(os.fsencode(temporary), h5f.ACC_TRUNC, _layout(), _access(self._disk)))
                 self._lay_out(level, producer, model, provenance or {})
                 self.flush()
                 os.replace(temporary, self.path)  # whoever has the older file open keeps it whole
