@@ -16,7 +16,7 @@ double equal_share(const at::Tensor& a, const at::Tensor& b) {
   return at::eq(reals(a), reals(b)).to(at::kDouble).mean().item<double>();
 }
 
-double relative(const at::Tensor& reference, const at::Tensor& candidate) {
+double relative_error(const at::Tensor& reference, const at::Tensor& candidate) {
   const auto r = reals(reference).to(at::kDouble), c = reals(candidate).to(at::kDouble);
   return (c - r).norm().item<double>() / std::max(r.norm().item<double>(), 1e-300);
 }
@@ -73,7 +73,7 @@ TEST_CASE("wan: in fp64 every op is the replayed program's") {
         CAPTURE(pair.candidate);
         REQUIRE(oracle.at(pair.candidate).sizes() == got.at(pair.candidate).sizes());
         CHECK(dtype_name(c10::toRealValueType(got.at(pair.candidate).scalar_type())) == "float64");
-        CHECK(relative(oracle.at(pair.candidate), got.at(pair.candidate)) <= 1e-12);
+        CHECK(relative_error(oracle.at(pair.candidate), got.at(pair.candidate)) <= 1e-12);
       }
     }
 }
@@ -88,7 +88,7 @@ TEST_CASE("wan: in fp32 a half-width recording's model rounds nothing to half wi
       CAPTURE(name);
       CAPTURE(pair.candidate);
       CHECK(dtype_name(got.at(pair.candidate).scalar_type()) == dtype_name(reference.at(pair.candidate).scalar_type()));
-      CHECK(relative(reference.at(pair.candidate), got.at(pair.candidate)) <= 1e-6);
+      CHECK(relative_error(reference.at(pair.candidate), got.at(pair.candidate)) <= 1e-6);
     }
   }
 }

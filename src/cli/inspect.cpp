@@ -24,7 +24,7 @@ struct InspectOptions {
   bool ops = false, verify = false;
 };
 
-std::string shape_text(const Value& value) { return type_text(value.dtype, value.shape); }
+std::string value_text(const Value& value) { return type_text(value.dtype, value.shape); }
 
 int64_t stored_bytes(const Value& value) {
   if (value.key.empty()) return 0;
@@ -67,7 +67,7 @@ void print_tree(const Program& program, const InspectOptions& options) {
     int depth = 0;
     for (int parent = call.parent; parent >= 0; parent = program.calls[parent].parent) ++depth;
     const std::string name = call.path.empty() ? "(root)" : call.path;
-    const std::string result = call.outputs.empty() ? "-" : shape_text(call.outputs.front());
+    const std::string result = call.outputs.empty() ? "-" : value_text(call.outputs.front());
     fmt::print("{:{}}{:{}} {:28} {:>5} ops  {}\n", "", 2 * depth,
                call.call == 0 ? name : fmt::format("{} (call {})", name, call.call), std::max(1, 44 - 2 * depth),
                call.type, call.end - call.begin, result);
@@ -78,7 +78,7 @@ void print_ops(const Program& program, const InspectOptions& options) {
   for (const Boundary& b : program.boundaries)
     if (matches_layer(b.path, options.layer))
       fmt::print("{:56} {:32} {} {}\n", b.call == 0 ? b.path : fmt::format("{} (call {})", b.path, b.call), b.kind,
-                 shape_text(b.value), b.value.key.empty() ? "" : "stored");
+                 value_text(b.value), b.value.key.empty() ? "" : "stored");
 }
 
 // 0 when the recording is whole, else 1; each problem is one line on standard error.

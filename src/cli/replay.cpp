@@ -11,7 +11,7 @@
 namespace parity::cli {
 namespace {
 
-struct Options {
+struct ReproOptions {
   Common common;
   std::string file, dtype = "recorded", snippet;
 };
@@ -38,7 +38,7 @@ nlohmann::json row_json(const ReproRow& row) {
           {"reproduced", row.reproduced}};
 }
 
-nlohmann::json to_json(const Repro& repro, const Options& options, int status) {
+nlohmann::json to_json(const Repro& repro, const ReproOptions& options, int status) {
   nlohmann::json json{{"command", "replay"},
                       {"file", options.file},
                       {"dtype", options.dtype},
@@ -85,7 +85,7 @@ void print_rows(const Repro& repro) {
                row.own_inputs ? "the program ran on the port's own inputs" : "on the reference's inputs");
 }
 
-std::string conclusion(const Repro& repro, const Options& options) {
+std::string conclusion(const Repro& repro, const ReproOptions& options) {
   if (!repro.executed) return "nothing was executed: every op in it is opaque, its stored results were taken";
   const bool bits = options.dtype == "recorded" && repro.same_kernels;
   if (!repro.reproduced)
@@ -97,7 +97,7 @@ std::string conclusion(const Repro& repro, const Options& options) {
                                                  : "run in " + options.dtype);
 }
 
-int replay_command(const Options& options) {
+int replay_command(const ReproOptions& options) {
   const Dump dump(options.file);
   set_threads(options.common, &dump);
   const Program program = load_program(dump);
@@ -121,7 +121,7 @@ int replay_command(const Options& options) {
 }  // namespace
 
 void add_replay(CLI::App& app, Action& action) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ReproOptions>();
   CLI::App* command =
       app.add_subcommand("replay", "Run an extract again: is its recorded result reproduced, how far is the port?");
   command->add_option("FILE", options->file, "The extract, or any PyTorch recording")

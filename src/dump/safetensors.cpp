@@ -28,32 +28,32 @@ using nlohmann::json;
 
 constexpr uint64_t kMostHeader = 100'000'000;  // as the reference implementation has it
 
-struct DtypeRow {
+struct StoredType {
   std::string_view name;
   at::ScalarType dtype;
 };
 
-constexpr std::array kDtypes{
-    DtypeRow{"F64", at::kDouble},
-    DtypeRow{"F32", at::kFloat},
-    DtypeRow{"F16", at::kHalf},
-    DtypeRow{"BF16", at::kBFloat16},
-    DtypeRow{"I64", at::kLong},
-    DtypeRow{"I32", at::kInt},
-    DtypeRow{"I16", at::kShort},
-    DtypeRow{"I8", at::kChar},
-    DtypeRow{"U8", at::kByte},
-    DtypeRow{"U16", at::kUInt16},
-    DtypeRow{"U32", at::kUInt32},
-    DtypeRow{"U64", at::kUInt64},
-    DtypeRow{"F8_E4M3", at::kFloat8_e4m3fn},
-    DtypeRow{"F8_E5M2", at::kFloat8_e5m2},
-    DtypeRow{"C64", at::kComplexFloat},
-    DtypeRow{"BOOL", at::kBool},
+constexpr std::array kStoredTypes{
+    StoredType{"F64", at::kDouble},
+    StoredType{"F32", at::kFloat},
+    StoredType{"F16", at::kHalf},
+    StoredType{"BF16", at::kBFloat16},
+    StoredType{"I64", at::kLong},
+    StoredType{"I32", at::kInt},
+    StoredType{"I16", at::kShort},
+    StoredType{"I8", at::kChar},
+    StoredType{"U8", at::kByte},
+    StoredType{"U16", at::kUInt16},
+    StoredType{"U32", at::kUInt32},
+    StoredType{"U64", at::kUInt64},
+    StoredType{"F8_E4M3", at::kFloat8_e4m3fn},
+    StoredType{"F8_E5M2", at::kFloat8_e5m2},
+    StoredType{"C64", at::kComplexFloat},
+    StoredType{"BOOL", at::kBool},
 };
 
 std::optional<at::ScalarType> known_dtype(std::string_view text) {
-  for (const DtypeRow& row : kDtypes)
+  for (const StoredType& row : kStoredTypes)
     if (row.name == text) return row.dtype;
   return std::nullopt;
 }
