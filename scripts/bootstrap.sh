@@ -38,7 +38,8 @@ make_venv() {  # folder, stamp text, pip arguments…: a venv with exactly these
   say "installing ${stamp//$'\n'/, } into ${folder#"$root"/} (once)"
   rm -f "$folder/.parity-stamp"
   [[ -x $folder/bin/python ]] || python3 -m venv "$folder" >&2 || die "cannot make a Python environment in $folder; is python3-venv installed?"
-  "$folder/bin/pip" install --disable-pip-version-check --quiet "$@" >&2 || die "cannot install $stamp; run: $folder/bin/pip install $*"
+  # --no-compile: bytecode for all of torch takes longer than unpacking it, and little of it is ever imported
+  "$folder/bin/pip" install --disable-pip-version-check --quiet --no-compile "$@" >&2 || die "cannot install $stamp; run: $folder/bin/pip install $*"
   printf '%s' "$stamp" >"$folder/.parity-stamp"
 }
 

@@ -150,24 +150,25 @@ class Judge:
             self.wrong.append(f"{path.name}: {what}")
 
 
-def kill_at_random_moments(record, folder, kills, seed):
-    """Records once to the end, then `kills` times with a kill at a random moment of that time (a little beyond its end, so that closing is met, too).
-    -> Judge. Two cores: while one file is looked at, the next is recorded."""
+def kill_at_random_moments(record, folder, kills, seed, parts=8):
+    """Records once to the end, then `kills` times with a kill at a random moment of that time (a little beyond its end, so that closing is met, too);
+    and goes on, at most to four times as many, until `parts` files hold a part of the recording. -> Judge. Two cores: while one file is looked at, the
+    next is recorded."""
     try:
         record(folder / "warm.h5")
         seconds = min(record(folder / "whole.h5")[1] for _ in range(3))
         judge, moments = Judge(folder / "whole.h5"), random.Random(seed)
         with ThreadPoolExecutor(2) as judges:
             waiting = []
-            for i in range(kills):
-                path = folder / f"{i}.h5"
+            while len(waiting) < kills or judge.found["part"] < parts and len(waiting) < 4 * kills:
+                path = folder / f"{len(waiting)}.h5"
                 flushed, _ = record(path, moments.uniform(0, 1.05) * seconds)
                 waiting.append(judges.submit(judge, path, flushed))
             for result in waiting:
                 result.result()
     finally:
         record.close()
-    print(f"{kills} kills in {seconds:.2f} s: {dict(judge.found)}")
+    print(f"{len(waiting)} kills in {seconds:.2f} s: {dict(judge.found)}")
     return judge
 
 
