@@ -53,8 +53,8 @@ class Audit {
       row.limits.push_back({"bitwise_equal_share", 1, true, "weights are copied, or rounded once, and not computed"});
       row.verdict = Verdict::pass;
       for (const size_t r : parts) add_part(row, r, parts.size());
-      all_.outcomes[parts[0].settled] ? ++result_.coverage.paired : ++result_.coverage.uncovered;
-      if (!all_.outcomes[parts[0].settled]) result_.coverage.uncovered_paths.push_back(p.name);
+      all_.outcomes[parts[0]].settled ? ++result_.coverage.paired : ++result_.coverage.uncovered;
+      if (!all_.outcomes[parts[0]].settled) result_.coverage.uncovered_paths.push_back(p.name);
       result_.rows.push_back(std::move(row));
     }
     if (!computed_.empty())
