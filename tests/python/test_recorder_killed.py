@@ -27,6 +27,6 @@ def test_kill_at_random_moments(tmp_path, record):
 
 
 def test_kill_before_each_change(tmp_path, record):
-    judge = killed.kill_before_each_change(record, tmp_path, last=80, judged=6)
+    judge = killed.kill_before_each_change(record, tmp_path, last=120, judged=6)
     assert not judge.wrong, "\n".join(judge.wrong)
-    assert judge.found["part"] >= 50 and judge.found["torn"] == 0, judge.found
+    assert judge.found["part"] >= 100 and judge.found["torn"] == 0, judge.found
