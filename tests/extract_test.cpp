@@ -222,8 +222,9 @@ TEST_CASE("extract: with a port its inputs and outputs go in, and its error is i
   const Scratch scratch;
   const auto port = scratch / "port.h5", file = scratch / "x.h5", json = scratch / "r.json";
   const auto run = [&](int status) {
-    CHECK(parity_check(extract_line(kBf16, "blocks.0.self_attn.q", file) + " --candidate " + port.string()).status ==
-          0);
+    const auto extracted =
+        parity_check(extract_line(kBf16, "blocks.0.self_attn.q", file) + " --candidate " + port.string());
+    REQUIRE_MESSAGE(extracted.status == 0, extracted.err);
     CHECK(parity_check("inspect --verify " + file.string()).status == 0);
     CHECK(parity_check("replay --quiet " + file.string() + " --json " + json.string()).status == status);
     const auto rows = nlohmann::json::parse(read_text(json))["port"];
@@ -255,12 +256,15 @@ TEST_CASE("replay: the test that it writes for the port compiles") {
     REQUIRE(parity_check(extract_line(kBf16, path, file)).status == 0);
     REQUIRE(parity_check("replay --quiet " + file.string() + " --snippet " + snippet.string()).status == 0);
     CHECK(read_text(snippet).find("CHECK(stats.difference_norm <=") != std::string::npos);
+    int tried = 0;
     for (const auto& entry : commands) {
       if (!entry["file"].get<std::string>().ends_with("tests/main.cpp")) continue;
+      ++tried;
       std::string command = entry["command"];
       command = command.substr(0, command.rfind(" -o ")) + " -fsyntax-only -Wall -Wextra -Werror " + snippet.string();
       const auto compiled = shell("cd " + build.string() + " && " + command);
       CHECK_MESSAGE(compiled.status == 0, compiled.err << read_text(snippet));
     }
+    CHECK(tried == 1);
   }
 }
