@@ -1,4 +1,4 @@
-# Sourced by scripts/parity-check and scripts/test: installs what is missing, configures, builds. Everything lands in the repository's folder
+# Sourced by scripts/parity-check, scripts/test and scripts/lint: installs what is missing, configures, builds. Everything lands in the repository's folder
 # (.venv, build) except Debian packages. Needs no root when the packages are there.
 #   PARITY_PRESET   CMake preset (default: release)
 #   PARITY_VENV     where LibTorch's wheel is installed (default: .venv); an own LibTorch: set CMAKE_PREFIX_PATH instead
@@ -43,10 +43,12 @@ make_venv() {  # folder, stamp text, pip arguments…: a venv with exactly these
   printf '%s' "$stamp" >"$folder/.parity-stamp"
 }
 
+libtorch_in() { echo "$1"/lib/python3*/site-packages/torch/share/cmake; }  # a venv with torch
+
 configure_and_build() {  # targets…
   if [[ -z ${CMAKE_PREFIX_PATH:-} && -z ${Torch_DIR:-} ]]; then
     make_venv "$venv" "$torch_requirement" "$torch_requirement" numpy
-    CMAKE_PREFIX_PATH=$(echo "$venv"/lib/python3*/site-packages/torch/share/cmake)
+    CMAKE_PREFIX_PATH=$(libtorch_in "$venv")
     export CMAKE_PREFIX_PATH
   fi
   if [[ ! -f $build/build.ninja || $root/CMakePresets.json -nt $build/build.ninja ]]; then

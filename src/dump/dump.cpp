@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "core/error.hpp"
 #include "dump/hdf5.hpp"
 #include "dump/link_name.hpp"
+#include "dump/stored_values.hpp"
 
 namespace parity {
 namespace {
@@ -45,9 +48,11 @@ std::vector<nlohmann::json> parse_events(const hdf5::File& file, std::string tex
 
 // Events reach an interrupted file after the values they name. Where one is missing, the structure was torn in the
 // middle of a flush (by a power cut, say, or an older recorder), and what else is found in it cannot be trusted.
-void refuse_torn(const hdf5::File& file, const nlohmann::json& node) {
-  if (node.is_object() && node.contains("v") && node.contains("k") && node["k"].is_string()) {
-    const auto key = node["k"].get<std::string>();
+void refuse_torn(const hdf5::File& file, const std::vector<nlohmann::json>& events) {
+  std::set<std::string> keys;
+  for (const nlohmann::json& event : events)
+    for_each_stored_key(event, [&](const std::string& key) { keys.insert(key); });
+  for (const std::string& key : keys) {
     try {
       file.tensor_type("/values", key);
     } catch (const Error&) {
@@ -57,8 +62,6 @@ void refuse_torn(const hdf5::File& file, const nlohmann::json& node) {
                       file.path().string(), key));
     }
   }
-  if (node.is_structured())
-    for (const nlohmann::json& child : node) refuse_torn(file, child);
 }
 
 std::string input_group(int call) { return fmt::format("/inputs/{}", call); }
@@ -93,8 +96,7 @@ Dump::Dump(const std::filesystem::path& path) : impl_(std::make_unique<Impl>(pat
   if (!impl_->provenance.is_object())
     throw Error(fmt::format("{}: attribute 'provenance' is not a JSON object", path.string()));
   impl_->events = parse_events(file, file.bytes("/trace", "events"), impl_->complete);
-  if (!impl_->complete)
-    for (const nlohmann::json& event : impl_->events) refuse_torn(file, event);
+  if (!impl_->complete) refuse_torn(file, impl_->events);
 }
 
 Dump::~Dump() = default;

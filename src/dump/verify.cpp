@@ -8,6 +8,7 @@
 #include "core/error.hpp"
 #include "core/precision.hpp"
 #include "dump/sketch.hpp"
+#include "dump/stored_values.hpp"
 
 namespace parity {
 namespace {
@@ -44,7 +45,7 @@ class Verifier {
 
   // Values are objects with "v", wherever an event keeps them.
   void collect(const json& node, size_t event) {
-    if (node.is_object() && node.contains("v") && node.contains("k") && node["k"].is_string()) add(node, event);
+    if (is_stored_value(node)) add(node, event);
     if (node.is_object() && node.contains("e") && node["e"] == "leaf" && node.contains("names") &&
         node["names"].is_array())
       for (const json& name : node["names"])

@@ -9,6 +9,7 @@
 #include "core/error.hpp"
 #include "core/precision.hpp"
 #include "dump/dump_writer.hpp"
+#include "dump/stored_values.hpp"
 #include "trace/entering.hpp"
 #include "trace/extract_events.hpp"
 #include "trace/settings.hpp"
@@ -153,13 +154,10 @@ class Extraction {
     return names;
   }
 
-  void copy_values(const json& node) {
-    if (node.is_object() && node.contains("v") && node.contains("k") && node["k"].is_string()) {
-      const auto key = node["k"].get<std::string>();
+  void copy_values(const json& event) {
+    for_each_stored_key(event, [&](const std::string& key) {
       if (!writer_.has_value(key)) writer_.value(key, dump_.value(key));
-    }
-    if (node.is_structured())
-      for (const json& child : node) copy_values(child);
+    });
   }
 
   // A result that the recording does not hold is computed.

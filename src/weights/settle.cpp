@@ -68,7 +68,7 @@ class Settler {
     out.rounding = h.content.rounding;
     out.fault = rounding_fault(h.content.rounding, all_.candidate.parameters()[all_.theirs(h.candidate).tensor].dtype);
     out.evidence = std::move(evidence);
-    all_.outcomes[r].settled = true;
+    out.settled = true;
     all_.claimed.insert(h.candidate);
   }
 
@@ -145,7 +145,7 @@ class Settler {
     const size_t c = *intent.candidate;
     out.candidate = c;
     out.evidence = intent.evidence;
-    all_.outcomes[r].settled = true;
+    out.settled = true;
     all_.claimed.insert(c);
     if (!all_.owners[c].empty() && !all_.mine(r).constant) {
       out.fault = foreign(r, c);

@@ -55,8 +55,9 @@ class Disk {
                                                [&](const Block& block) { return block.first >= settled_; });
     std::sort(blocks.begin(), changed, [](const Block& a, const Block& b) { return a.first < b.first; });
     for (auto block = blocks.begin(); block != changed; ++block) put(block->first, block->second);
-    const std::vector<Block> seen(std::make_move_iterator(changed), std::make_move_iterator(blocks.end()));
-    for (const auto& [address, data] : in_order(seen, [this](auto at, auto count) { return on_disk(at, count); }))
+    std::vector<Block> seen(std::make_move_iterator(changed), std::make_move_iterator(blocks.end()));
+    for (const auto& [address, data] :
+         in_order(std::move(seen), [this](auto at, auto count) { return on_disk(at, count); }))
       put(address, data);
     if (error_ == 0) settled_ = on_disk();
   }

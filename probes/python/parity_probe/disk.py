@@ -28,7 +28,7 @@ class Disk:
         blocks, self._collected = self._collected or [], None
         for address, data in sorted(b for b in blocks if b[0] >= self._settled):
             self._put(address, data)
-        for address, data in list(in_order([b for b in blocks if b[0] < self._settled], self._read)):
+        for address, data in in_order([b for b in blocks if b[0] < self._settled], self._read):
             self._put(address, data)
         if self.error is None:
             self._settled = os.fstat(self._fd).st_size
