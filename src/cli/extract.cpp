@@ -21,14 +21,17 @@ Extracted run(const Options& options) {
   if (std::filesystem::exists(options.out) && std::filesystem::equivalent(options.out, options.file))
     throw Error(fmt::format("{}: would be overwritten by its own extract; choose another -o", options.out));
   ExtractOptions wanted{options.layer, options.call < 0 ? std::nullopt : std::optional(options.call), nullptr};
-  const Dump dump(options.file);
-  set_threads(options.common, &dump);
-  if (options.candidate.empty()) return extract(dump, load_program(dump), wanted, options.out);
+  if (options.candidate.empty()) {
+    const Dump dump(options.file);
+    set_threads(options.common, &dump);
+    return extract(dump, load_program(dump), wanted, options.out);
+  }
   const Sides sides = open_sides(options.file, options.candidate, options.map);
   require_program(sides);
+  set_threads(options.common, sides.reference.dump.get());
   for (const std::string& warning : sides.warnings) fmt::print(stderr, "parity-check: {}\n", warning);
   wanted.port = port_values(sides);
-  return extract(dump, sides.reference.program, wanted, options.out);
+  return extract(*sides.reference.dump, sides.reference.program, wanted, options.out);
 }
 
 int extract_command(const Options& options) {

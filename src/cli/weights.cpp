@@ -89,9 +89,9 @@ Report head(const WeightsOptions& options, const WeightSide& reference, const We
 
 int run_weights(const WeightsOptions& options, const std::string& command_line) {
   const auto start = std::chrono::steady_clock::now();
-  set_threads(options.common, nullptr);
   const c10::InferenceMode no_autograd;
   const WeightSide reference(options.reference), candidate(options.candidate);
+  set_threads(options.common, nullptr);
   Report report = head(options, reference, candidate, command_line);
   AuditResult audit;
   {
