@@ -38,6 +38,16 @@ TEST_CASE("cli: usage errors exit 2 with a message on standard error") {
   }
 }
 
+TEST_CASE("cli: what standard output cannot take is an error, not silence") {
+  for (const std::string command : {"--help", "doctor", "inspect "}) {
+    CAPTURE(command);
+    const std::string file = command == "inspect " ? reference_dump("diffusers-wan-t2v.bf16.h5").string() : "";
+    const auto result = parity_check(command + file + " >/dev/full");
+    CHECK(result.status == 2);
+    CHECK(std::count(result.err.begin(), result.err.end(), '\n') == 1);
+  }
+}
+
 TEST_CASE("cli: a layer or a model that matches nothing is an error, not a pass") {
   const Scratch scratch;
   const auto layer =

@@ -34,5 +34,5 @@ int main(int argc, char** argv) {
   parity::cli::add_bench(app, action);
   parity::cli::add_selftest(app, action, command_line);
   parity::cli::add_doctor(app, action);
-  return parity::cli::run_program(app, action, with_default_command(std::move(arguments)));
+  parity::cli::leave(parity::cli::run_program(app, action, with_default_command(std::move(arguments))));
 }

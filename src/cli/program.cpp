@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 
 #include "core/error.hpp"
 
@@ -51,6 +52,14 @@ int run_program(CLI::App& app, const Action& action, std::vector<std::string> ar
     fmt::print(stderr, "parity-check: {}\n", first_line(error.what()));
   }
   return 2;
+}
+
+void leave(int status) {
+  if ((std::fflush(stdout) != 0 || std::ferror(stdout) != 0) && status != 2) {
+    fmt::print(stderr, "parity-check: standard output took not all that was to say; is the disk full?\n");
+    status = 2;
+  }
+  std::_Exit(status);
 }
 
 }  // namespace parity::cli

@@ -41,5 +41,5 @@ int main(int argc, char** argv) {
   parity::cli::describe(app);
   parity::cli::Action action;
   parity::cli::add_video(app, action, parity::cli::command_line(arguments));
-  return parity::cli::run_program(app, action, arguments);
+  parity::cli::leave(parity::cli::run_program(app, action, arguments));
 }
