@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <string>
 
 #include "compare/name_map.hpp"
@@ -15,8 +16,8 @@ using namespace parity;
 namespace {
 
 // All variants' maps: five paths, text or image, positions, frame rate, half width or not, and how the inputs came.
-std::vector<std::string> all_maps() {
-  std::vector<std::string> all;
+std::set<std::string> all_maps() {
+  std::set<std::string> all;
   for (const auto& path : kWanDtypePaths)
     for (int bits = 0; bits < 256; ++bits) {
       const auto bit = [bits](int i) { return (bits >> i & 1) != 0; };
@@ -24,7 +25,7 @@ std::vector<std::string> all_maps() {
       config.diffusers = path.rope == RopeForm::real;
       config.image_dim = bit(0) ? 48 : 0, config.image_positions = bit(0) && bit(1) ? 66 : 0,
       config.sample_info = bit(2);
-      all.push_back(wan_map(config, path, {bit(3), bit(4), bit(5), bit(3) && bit(6), bit(3) && bit(7)}));
+      all.insert(wan_map(config, path, {bit(3), bit(4), bit(5), bit(3) && bit(6), bit(3) && bit(7)}));
     }
   return all;
 }
