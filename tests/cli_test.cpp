@@ -1,5 +1,6 @@
 // The contract of the command line: exit status, messages, JSON keys (design 1.2, 1.3). Runs the real program.
 #include <doctest/doctest.h>
+#include <hdf5.h>
 
 #include "command.hpp"
 
@@ -113,6 +114,30 @@ TEST_CASE("cli: layer, dtype and mode choose what is compared; quiet prints noth
     CHECK(op["path"].get<std::string>().starts_with("blocks.1."));
     CHECK(op["dtype"] == "bf16");
     CHECK(op["free"]["rel_l2"].is_null());
+  }
+}
+
+TEST_CASE("cli: a reference that was interrupted is never all green") {
+  const Scratch scratch;
+  const auto whole = reference_dump("diffusers-wan-t2v.bf16.h5"), part = scratch / "part.h5";
+  std::filesystem::copy_file(whole, part);
+  const hid_t file = H5Fopen(part.c_str(), H5F_ACC_RDWR, H5P_DEFAULT),
+              complete = H5Aopen(file, "complete", H5P_DEFAULT);
+  const int no = 0;
+  REQUIRE(H5Awrite(complete, H5T_NATIVE_INT, &no) >= 0);
+  H5Aclose(complete);
+  H5Fclose(file);
+  const std::string json = (scratch / "r.json").string();
+  for (const std::string& command :
+       {"run --layer all --quiet --reference " + part.string() + " --out " + (scratch / "out").string(),
+        "compare --quiet " + part.string() + " " + whole.string()}) {
+    CAPTURE(command);
+    CHECK(parity_check(command + " --json " + json).status == 3);
+    const auto report = json_of(json);
+    CHECK(report["verdict"] == "inconclusive");
+    CHECK(report["counts"]["untrusted"] == 1);
+    CHECK(report["counts"]["fail"] == 0);
+    CHECK(report["ops"].back()["path"] == "(reference)");
   }
 }
 

@@ -53,27 +53,14 @@ Report head(const Sides& sides, const std::string& command_line) {
   return report;
 }
 
-OpResult untrusted(const char* path, const char* kind, std::string why) {
-  OpResult row;
-  row.index = 0;
-  row.path = path;
-  row.kind = kind;
-  row.verdict = Verdict::untrusted;
-  row.gate = Gate::structure;
-  row.diagnosis = std::move(why);
-  return row;
-}
-
 // What no tensor shows: two recordings of one class with other settings are not the same model, however equal their
 // tensors are here, and what an interrupted reference does not hold was compared with nothing.
 std::vector<OpResult> untrusted_as_a_whole(const Sides& sides) {
   std::vector<OpResult> rows;
   if (const std::string conflict = configuration_conflict(sides); !conflict.empty())
-    rows.push_back(
-        untrusted("(configuration)", "configuration", "the two recordings are configured differently: " + conflict));
-  if (sides.reference.dump && !sides.reference.dump->complete())
-    rows.push_back(untrusted("(reference)", "recording",
-                             "the reference was interrupted: what it does not hold was not compared; record it again"));
+    rows.push_back(untrusted_row("(configuration)", "configuration",
+                                 "the two recordings are configured differently: " + conflict));
+  if (sides.reference.dump && !sides.reference.dump->complete()) rows.push_back(interrupted_reference());
   return rows;
 }
 

@@ -95,11 +95,14 @@ class Run {
   }
 
   void add(const Dump& dump, MainJobResult result, const std::string& name, size_t files) {
-    if (!dump.complete())
-      report_.warnings.push_back(
-          fmt::format("{}: the recording was interrupted; only what it holds is compared", name));
     layer_found_ = layer_found_ || !result.rows.empty();
     std::move(result.rows.begin(), result.rows.end(), std::back_inserter(report_.ops));
+    if (!dump.complete()) {
+      report_.warnings.push_back(
+          fmt::format("{}: the recording was interrupted; only what it holds is compared", name));
+      report_.ops.push_back(interrupted_reference());
+      report_.ops.back().reference = files > 1 ? name : "";
+    }
     report_.coverage[name] = std::move(result.coverage);
     for (const std::string& warning : result.warnings) report_.warnings.push_back(name + ": " + warning);
     const Side side = describe_side(dump);

@@ -48,6 +48,21 @@ std::string gate_name(Gate gate) {
   return "";
 }
 
+OpResult untrusted_row(std::string path, std::string kind, std::string why) {
+  OpResult row;
+  row.path = std::move(path);
+  row.kind = std::move(kind);
+  row.verdict = Verdict::untrusted;
+  row.gate = Gate::structure;
+  row.diagnosis = std::move(why);
+  return row;
+}
+
+OpResult interrupted_reference() {
+  return untrusted_row("(reference)", "recording",
+                       "the reference was interrupted: what it does not hold was not compared; record it again");
+}
+
 std::map<std::string, int64_t> count_verdicts(const Report& report) {
   std::map<std::string, int64_t> counts;
   for (const Verdict verdict : kVerdicts) counts[verdict_name(verdict)] = 0;

@@ -65,6 +65,11 @@ struct OpResult {
   std::string rerun;                      // command line that computes this row again
 };
 
+/// A row about a whole recording, not an op: what was compared may be right, and something else is not to be trusted.
+OpResult untrusted_row(std::string path, std::string kind, std::string why);
+/// That of a reference whose recording was interrupted: what it does not hold was compared with nothing.
+OpResult interrupted_reference();
+
 struct Coverage {
   int64_t paired = 0, covered = 0,
           uncovered = 0;  // ops of the reference: compared; inside a later compared one; neither
