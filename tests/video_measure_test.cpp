@@ -113,6 +113,31 @@ TEST_CASE("video: flicker is what the difference changes from frame to frame") {
   CHECK(*m.motion_candidate == Approx(std::sqrt(116.0 / 2) / 255));
 }
 
+TEST_CASE("video: the largest differences fit the sums of every instruction set") {
+  // Black to white and back in every pixel: differences of 255, motion of 510; a last red sample of its own.
+  for (const int channels : {1, 3}) {
+    const int width = 211, height = 113, count = width * height * channels;
+    const auto flat = [&](uint8_t value) {
+      return rgb_frame(width, height, std::vector<uint8_t>(static_cast<size_t>(count), value));
+    };
+    const Frame black = flat(0), white = flat(255);
+    Frame c = white;
+    c.as<uint8_t>()[count - channels] = 1;
+    on_every_instruction_set([&] {
+      const FrameMetrics m = measure_frame(black, c, &white, &black, {}).metrics;
+      const double n = count, off = 255.0 * 255, rest = n - 1;
+      CHECK(m.mse == Approx((rest * off + 1) / n / off).epsilon(1e-12));
+      CHECK(m.max_abs == 1);
+      CHECK(*m.mean_rel == Approx((rest * 255 + 1) / n).epsilon(1e-6));
+      CHECK(m.bias[0] == Approx(1 - 254.0 / 255 * channels / n).epsilon(1e-12));
+      CHECK(m.bias.back() == (channels == 3 ? 1 : m.bias[0]));
+      CHECK(*m.flicker == Approx(std::sqrt((rest * 4 * off + 256.0 * 256) / n) / 255).epsilon(1e-12));
+      CHECK(*m.motion_reference == 1);
+      CHECK(*m.motion_candidate == Approx(std::sqrt((rest * off + 1) / n) / 255).epsilon(1e-12));
+    });
+  }
+}
+
 TEST_CASE("video: integer, 16-bit and float frames give the same numbers") {
   for (const int channels : {1, 3, 4}) {
     const Frame r = noise(37, 29, channels, 3), c = near(r, 4), r0 = noise(37, 29, channels, 5), c0 = near(r0, 6);

@@ -8,6 +8,7 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 HWY_BEFORE_NAMESPACE();
@@ -17,12 +18,11 @@ namespace hn = hwy::HWY_NAMESPACE;
 using I16 = hn::ScalableTag<int16_t>;
 using I32 = hn::ScalableTag<int32_t>;
 using F32 = hn::ScalableTag<float>;
-using U8 = hn::ScalableTag<uint8_t>;
-using U64 = hn::ScalableTag<uint64_t>;
 
-// Samples of a chunk: a multiple of 3, and of few enough squares that a 32-bit lane holds their sum
-// (1536 / 8 lanes * 1020^2 < 2^31 with the narrowest vectors).
-constexpr int64_t kChunk = 6144;
+// Samples of a chunk: whole triples of vectors, and so few that 16-bit lanes hold their differences' sums (64 * 255)
+// and 32-bit lanes their squares' (384 * 1020^2).
+inline int64_t chunk() { return 192 * static_cast<int64_t>(hn::Lanes(I16())); }
+constexpr int64_t kMostOfChunk = 192 * (HWY_MAX_BYTES / sizeof(int16_t));
 
 HWY_INLINE hn::Vec<I16> load16(const uint8_t* p) {
   return hn::PromoteTo(I16(), hn::LoadU(hn::Rebind<uint8_t, I16>(), p));
@@ -44,42 +44,48 @@ struct Squares {
   HWY_INLINE int64_t sum() const { return total(even) + total(odd); }
 };
 
-void motion(const uint8_t* r, const uint8_t* c, const uint8_t* r1, const uint8_t* c1, int64_t n, DifferenceSums& out) {
+// What needs the samples' values: |c - r| into `magnitude`, bias, squares, and with the frames before motion. In three
+// neighbouring vectors each lane is of one channel, so that bias costs one addition.
+template <bool kMotion>
+void moments(const uint8_t* r, const uint8_t* c, const uint8_t* r1, const uint8_t* c1, int64_t n, size_t channels,
+             uint8_t* magnitude, DifferenceSums& out) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(I16()));
-  Squares both, reference, candidate;
+  const hn::Rebind<uint8_t, I16> bytes;
+  Squares squares, flicker, reference, candidate;
+  hn::Vec<I16> bias[3];
+  for (auto& b : bias) b = hn::Zero(I16());
   int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    const auto dr = hn::Sub(load16(r + i), load16(r1 + i)), dc = hn::Sub(load16(c + i), load16(c1 + i));
-    both.add(hn::Sub(dc, dr));
-    reference.add(dr);
-    candidate.add(dc);
-  }
-  out.flicker += both.sum();
+  for (; i + 3 * lanes <= n; i += 3 * lanes)
+    for (int k = 0; k < 3; ++k) {
+      const int64_t at = i + k * lanes;
+      const auto vr = load16(r + at), vc = load16(c + at), d = hn::Sub(vc, vr);
+      bias[k] = hn::Add(bias[k], d);
+      squares.add(vr);
+      hn::StoreU(hn::DemoteTo(bytes, hn::Abs(d)), bytes, magnitude + at);
+      if constexpr (kMotion) {
+        const auto dr = hn::Sub(vr, load16(r1 + at)), dc = hn::Sub(vc, load16(c1 + at));
+        flicker.add(hn::Sub(dc, dr));
+        reference.add(dr);
+        candidate.add(dc);
+      }
+    }
+  HWY_ALIGN int16_t lane[3 * HWY_MAX_BYTES / sizeof(int16_t)];
+  for (int k = 0; k < 3; ++k) hn::StoreU(bias[k], I16(), lane + k * lanes);
+  for (int64_t k = 0; k < 3 * lanes; ++k) out.bias[static_cast<size_t>(k) % channels] += lane[k];
+  out.squares += squares.sum();
+  out.flicker += flicker.sum();
   out.motion_reference += reference.sum();
   out.motion_candidate += candidate.sum();
   for (; i < n; ++i) {
+    const int d = c[i] - r[i];
+    out.bias[static_cast<size_t>(i) % channels] += d;
+    out.squares += r[i] * r[i];
+    magnitude[i] = static_cast<uint8_t>(std::abs(d));
+    if constexpr (!kMotion) continue;
     const int dr = r[i] - r1[i], dc = c[i] - c1[i];
     out.flicker += (dc - dr) * (dc - dr);
     out.motion_reference += dr * dr;
     out.motion_candidate += dc * dc;
-  }
-}
-
-// |c - r| into `magnitude`, and r's squares.
-void magnitudes(const uint8_t* r, const uint8_t* c, int64_t n, uint8_t* magnitude, DifferenceSums& out) {
-  const auto lanes = static_cast<int64_t>(hn::Lanes(I16()));
-  Squares squares;
-  int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    const auto vr = load16(r + i);
-    squares.add(vr);
-    hn::StoreU(hn::DemoteTo(hn::Rebind<uint8_t, I16>(), hn::Abs(hn::Sub(load16(c + i), vr))),
-               hn::Rebind<uint8_t, I16>(), magnitude + i);
-  }
-  out.squares += squares.sum();
-  for (; i < n; ++i) {
-    magnitude[i] = static_cast<uint8_t>(r[i] > c[i] ? r[i] - c[i] : c[i] - r[i]);
-    out.squares += r[i] * r[i];
   }
 }
 
@@ -103,41 +109,6 @@ double relative(const uint8_t* r, const uint8_t* magnitude, int64_t n) {
   return out;
 }
 
-HWY_INLINE int64_t total(hn::Vec<U64> v) { return static_cast<int64_t>(hn::GetLane(hn::SumOfLanes(U64(), v))); }
-
-void bias3(const uint8_t* r, const uint8_t* c, int64_t pixels, DifferenceSums& out) {
-  const auto lanes = static_cast<int64_t>(hn::Lanes(U8()));
-  hn::Vec<U64> plus[3], minus[3];
-  for (int k = 0; k < 3; ++k) plus[k] = minus[k] = hn::Zero(U64());
-  int64_t i = 0;
-  for (; i + lanes <= pixels; i += lanes) {
-    hn::Vec<U8> a[3], b[3];
-    hn::LoadInterleaved3(U8(), r + 3 * i, a[0], a[1], a[2]);
-    hn::LoadInterleaved3(U8(), c + 3 * i, b[0], b[1], b[2]);
-    for (int k = 0; k < 3; ++k) {
-      minus[k] = hn::Add(minus[k], hn::SumsOf8(a[k]));
-      plus[k] = hn::Add(plus[k], hn::SumsOf8(b[k]));
-    }
-  }
-  for (size_t k = 0; k < 3; ++k) {
-    out.bias[k] += total(plus[k]) - total(minus[k]);
-    for (auto j = i; j < pixels; ++j)
-      out.bias[k] += c[3 * j + static_cast<int64_t>(k)] - r[3 * j + static_cast<int64_t>(k)];
-  }
-}
-
-void bias1(const uint8_t* r, const uint8_t* c, int64_t n, DifferenceSums& out) {
-  const auto lanes = static_cast<int64_t>(hn::Lanes(U8()));
-  auto plus = hn::Zero(U64()), minus = hn::Zero(U64());
-  int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    plus = hn::Add(plus, hn::SumsOf8(hn::LoadU(U8(), c + i)));
-    minus = hn::Add(minus, hn::SumsOf8(hn::LoadU(U8(), r + i)));
-  }
-  out.bias[0] += total(plus) - total(minus);
-  for (; i < n; ++i) out.bias[0] += c[i] - r[i];
-}
-
 // Eight tables: equal neighbours, the usual case, do not wait for each other's store.
 struct Tables {
   uint32_t count[8][256];
@@ -157,15 +128,17 @@ DifferenceSums sums(const uint8_t* r, const uint8_t* c, const uint8_t* r1, const
                     int channels) {
   DifferenceSums out;
   Tables tables = {};
-  HWY_ALIGN uint8_t magnitude[kChunk + HWY_MAX_BYTES];
+  HWY_ALIGN uint8_t magnitude[kMostOfChunk + HWY_MAX_BYTES];
   const int64_t samples = pixels * channels;
-  for (int64_t begin = 0; begin < samples; begin += kChunk) {
-    const int64_t n = std::min(kChunk, samples - begin);
-    magnitudes(r + begin, c + begin, n, magnitude, out);
+  for (int64_t begin = 0; begin < samples; begin += chunk()) {
+    const int64_t n = std::min(chunk(), samples - begin);
+    const auto k = static_cast<size_t>(channels);
+    if (r1)
+      moments<true>(r + begin, c + begin, r1 + begin, c1 + begin, n, k, magnitude, out);
+    else
+      moments<false>(r + begin, c + begin, nullptr, nullptr, n, k, magnitude, out);
     count(magnitude, n, tables);
     out.relative += relative(r + begin, magnitude, n);
-    channels == 3 ? bias3(r + begin, c + begin, n / 3, out) : bias1(r + begin, c + begin, n, out);
-    if (r1) motion(r + begin, c + begin, r1 + begin, c1 + begin, n, out);
   }
   for (size_t v = 0; v < 256; ++v)
     for (const auto& table : tables.count) out.histogram[v] += table[v];
