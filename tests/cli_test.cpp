@@ -62,7 +62,7 @@ TEST_CASE("cli: a layer or a model that matches nothing is an error, not a pass"
 TEST_CASE("cli: files that are no recording are refused in one line") {
   const Scratch scratch;
   const std::string good = read_text(reference_dump("diffusers-wan-t2v.bf16.h5"));
-  std::ofstream(scratch / "empty.h5");
+  std::ofstream(scratch / "empty.h5").close();
   std::ofstream(scratch / "text.h5") << "not HDF5 at all\n";
   std::ofstream(scratch / "half.h5", std::ios::binary) << good.substr(0, good.size() / 2);
   for (const std::string name : {"empty.h5", "text.h5", "half.h5"}) {

@@ -46,7 +46,7 @@ double naive_ssim(const Frame& r, const Frame& c, int size, double sigma, bool s
   double sum = 0, total = 0;
   for (int y = 0; y < size; ++y)
     for (int x = 0; x < size; ++x) {
-      const double dy = y - size / 2, dx = x - size / 2;
+      const int dy = y - size / 2, dx = x - size / 2;
       weight.push_back(sigma > 0 ? std::exp(-(dx * dx + dy * dy) / (2 * sigma * sigma)) : 1.0);
       sum += weight.back();
     }
@@ -58,8 +58,9 @@ double naive_ssim(const Frame& r, const Frame& c, int size, double sigma, bool s
         for (int pass = 0; pass < 2; ++pass)
           for (int y = 0; y < size; ++y)
             for (int x = 0; x < size; ++x) {
-              const double w = weight[static_cast<size_t>(y * size + x)] / sum;
-              const size_t at = static_cast<size_t>(((y0 + y) * r.width + x0 + x) * r.channels + k);
+              const double w =
+                  weight[static_cast<size_t>(y) * static_cast<size_t>(size) + static_cast<size_t>(x)] / sum;
+              const size_t at = static_cast<size_t>((int64_t{y0 + y} * r.width + x0 + x) * r.channels + k);
               const double a = r.as<uint8_t>()[at] / 255.0, b = c.as<uint8_t>()[at] / 255.0;
               if (pass == 0) ma += w * a, mb += w * b;
               if (pass == 1)

@@ -77,12 +77,12 @@ void moments(const uint8_t* r, const uint8_t* c, const uint8_t* r1, const uint8_
   out.motion_reference += reference.sum();
   out.motion_candidate += candidate.sum();
   for (; i < n; ++i) {
-    const int d = c[i] - r[i];
+    const int64_t d = c[i] - r[i];
     out.bias[static_cast<size_t>(i) % channels] += d;
-    out.squares += r[i] * r[i];
+    out.squares += int64_t{r[i]} * r[i];
     magnitude[i] = static_cast<uint8_t>(std::abs(d));
     if constexpr (!kMotion) continue;
-    const int dr = r[i] - r1[i], dc = c[i] - c1[i];
+    const int64_t dr = r[i] - r1[i], dc = c[i] - c1[i];
     out.flicker += (dc - dr) * (dc - dr);
     out.motion_reference += dr * dr;
     out.motion_candidate += dc * dc;
@@ -117,7 +117,7 @@ struct Tables {
 void count(const uint8_t* magnitude, int64_t n, Tables& tables) {
   int64_t i = 0;
   for (; i + 8 <= n; i += 8) {
-    uint64_t eight;
+    uint64_t eight = 0;
     std::memcpy(&eight, magnitude + i, 8);
     for (int k = 0; k < 8; ++k) ++tables.count[k][(eight >> (8 * k)) & 255];
   }
