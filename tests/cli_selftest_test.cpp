@@ -141,7 +141,7 @@ TEST_CASE("selftest: an unusable suite is one line and status 2") {
     INFO(result.err);
     CHECK(result.status == 2);
     CHECK(result.err.find(what) != std::string::npos);
-    CHECK(std::count(result.err.begin(), result.err.end(), '\n') == 1);
+    CHECK(lines(result.err) == 1);
   };
   refused("selftest --suite /nonexistent", "/nonexistent/MANIFEST.json");
   refused("selftest --only 'no-such-pair*'", "no-such-pair*");

@@ -45,7 +45,7 @@ TEST_CASE("cli: what standard output cannot take is an error, not silence") {
     const std::string file = command == "inspect " ? reference_dump("diffusers-wan-t2v.bf16.h5").string() : "";
     const auto result = parity_check(command + file + " >/dev/full");
     CHECK(result.status == 2);
-    CHECK(std::count(result.err.begin(), result.err.end(), '\n') == 1);
+    CHECK(lines(result.err) == 1);
   }
 }
 
@@ -71,7 +71,7 @@ TEST_CASE("cli: files that are no recording are refused in one line") {
       const auto result = parity_check(command + (scratch / name).string());
       CHECK(result.status == 2);
       CHECK(result.err.find(name) != std::string::npos);
-      CHECK(std::count(result.err.begin(), result.err.end(), '\n') == 1);
+      CHECK(lines(result.err) == 1);
     }
   }
 }

@@ -2,6 +2,7 @@
 #pragma once
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <filesystem>
@@ -21,6 +22,9 @@ inline std::string read_text(const std::filesystem::path& file) {
   std::ifstream stream(file, std::ios::binary);
   return {std::istreambuf_iterator<char>(stream), {}};
 }
+
+/// Line ends in it: 1 for a message of one line.
+inline int lines(const std::string& text) { return static_cast<int>(std::count(text.begin(), text.end(), '\n')); }
 
 /// A new empty folder that goes away with the object.
 class Scratch {

@@ -78,8 +78,6 @@ std::string extract_line(const std::string& dump, const std::string& path, const
   return "extract " + source(dump).string() + " --layer '" + path + "' -o " + out.string();
 }
 
-int lines(const std::string& text) { return static_cast<int>(std::count(text.begin(), text.end(), '\n')); }
-
 }  // namespace
 
 TEST_CASE("extract: every op and every module with in-place ops, views and shared memory runs as recorded") {

@@ -268,7 +268,7 @@ TEST_CASE("sketch: a good file compares and verifies, a damaged one is refused i
       const auto done = test::parity_check(command);
       CHECK(done.status == 2);
       CHECK(done.err.find(broken.expected) != std::string::npos);
-      CHECK(std::count(done.err.begin(), done.err.end(), '\n') == 1);
+      CHECK(test::lines(done.err) == 1);
       CHECK(done.out.empty());
     }
   }

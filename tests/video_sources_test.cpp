@@ -306,7 +306,7 @@ TEST_CASE("cli: video writes its report and exits as promised") {
             .status == 2);
   f = parity_check("video " + r + " " + (scratch / "absent.mp4").string());
   CHECK(f.status == 2);
-  CHECK(std::count(f.err.begin(), f.err.end(), '\n') == 1);
+  CHECK(lines(f.err) == 1);
   CHECK(parity_check("video " + r + " " + c + " --range 1,0 --metrics-only").status == 2);
   std::ofstream(scratch / "t.json") << R"({"video": {"min_psnr": 60}})";
   CHECK(parity_check("video " + r + " " + c + " --metrics-only -q --thresholds " + (scratch / "t.json").string())
