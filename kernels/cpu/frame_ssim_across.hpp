@@ -28,7 +28,7 @@ using V = hn::Vec<D>;
 
 constexpr int kColumns = 96;                           // results of a row in one strip: 64 are 5 % slower
 constexpr int kPlane = kColumns + 16 + HWY_MAX_BYTES;  // its inputs, and what the last vectors read beyond
-static_assert(kColumns % (2 * HWY_MAX_BYTES / sizeof(float)) == 0);
+static_assert(kColumns % (HWY_MAX_BYTES / sizeof(float) * 2) == 0);
 
 // Of all numbers below 2^16 the one whose multiples of the Gaussian's weights lie closest to integers: 1e-6 apart.
 constexpr double kWeightScale = 64218;
@@ -42,9 +42,9 @@ struct alignas(HWY_MAX_BYTES) Planes {  // of one channel of one image row
   int16_t of[kPlanes<T>][kPlane] = {};
 };
 
-// Windowed means along a row: a, b, a^2 + b^2, ab in units of [0, 1]. Of 2 * lanes columns first the even ones, then
-// the odd ones.
-struct alignas(HWY_MAX_BYTES) Means {
+// Windowed sums along a row: of a, b, a^2 + b^2, ab in the samples' units, times the weights' sum. Of 2 * lanes columns
+// first the even ones, then the odd ones.
+struct alignas(HWY_MAX_BYTES) RowSums {
   float of[4][kColumns] = {};
 };
 
@@ -134,7 +134,7 @@ HWY_INLINE hn::Vec<I16> shifted(hn::Vec<I16> v, hn::Vec<I16> next, const int16_t
   return hn::Vec<I16>{_mm512_alignr_epi32(next.raw, v.raw, kShift)};
 #else
   (void)v, (void)next;
-  return hn::LoadU(I16(), p + 2 * kShift);
+  return hn::LoadU(I16(), p + ptrdiff_t{2} * kShift);
 #endif
 }
 
@@ -187,49 +187,41 @@ HWY_INLINE TwoSums across(const int16_t* p, const IntegerWeights<kTaps>& weights
           hn::ConvertTo(D(), hn::RearrangeToOddPlusEven(s.odd, s.odd_rest))};
 }
 
-// Integers to units of [0, 1]: value = (integer + whole_offset) * scale + offset. Where images are equal, a^2 + b^2 is
-// then exactly 2 ab, and SSIM exactly 1.
+// What centring took from a^2 + b^2 and, where products are split into two parts, from ab; times the weights' sum.
+// Where images are equal, a^2 + b^2 is with it exactly 2 ab, and SSIM exactly 1.
 template <class T>
-struct Scales {
-  V sample, product, high, squares_offset, product_offset;
-  int whole_offset = 0;  // of a^2 + b^2
-  Scales(double weights, double span, double reach) {
-    constexpr bool kWhole = kPlanes<T> == 4;
-    const auto set = [](double v) { return hn::Set(D(), static_cast<float>(v)); };
-    sample = set(1 / (weights * span));
-    product = set(1 / (weights * span * span));
-    high = set(65536 / (weights * span * span));
-    squares_offset = set(kWhole ? 0 : (reach * reach + 0x1p15) / (span * span));
-    product_offset = set(kWhole ? 0 : 0x1p15 / (span * span));
-    if (kWhole) whole_offset = static_cast<int>(weights * 0x1p14);
+struct Offsets {
+  int whole = 0;
+  V squares, products;
+  Offsets(double weights, double reach) {
+    squares = hn::Set(D(), static_cast<float>(weights * (reach * reach + 0x1p15)));
+    products = hn::Set(D(), static_cast<float>(weights * 0x1p15));
+    if (kPlanes<T> == 4) whole = static_cast<int>(weights * 0x1p14);
   }
 };
 
-// Weights and scales by value: what is stored here could not change them, so they stay in registers.
+// Weights and offsets are copied: what is stored here could not change them, so they stay in registers.
 template <bool kVnni, int kTaps, class T>
-void row_means(const Planes<T>& planes, int n, const IntegerWeights<kTaps> weights, const Scales<T> s, Means& means) {
+void row_sums(const Planes<T>* planes, int channels, int n, const IntegerWeights<kTaps>& all_weights,
+              const Offsets<T>& all_offsets, RowSums* out) {
+  const IntegerWeights<kTaps> weights = all_weights;
+  const Offsets<T> offset = all_offsets;
   const int lanes = static_cast<int>(hn::Lanes(D()));
-  for (int x = 0; x < n; x += 2 * lanes) {
-    const auto put_row = [&](int q, V even, V odd) HWY_ATTR {
-      hn::Store(even, D(), means.of[q] + x);
-      hn::Store(odd, D(), means.of[q] + x + lanes);
-    };
-    for (int q = 0; q < 2; ++q) {
-      const TwoSums sums = across<kVnni>(planes.of[q] + x, weights, 0);
-      put_row(q, hn::Mul(sums.even, s.sample), hn::Mul(sums.odd, s.sample));
-    }
-    for (int q = 2; q < 4; ++q) {
-      const V offset = q == 2 ? s.squares_offset : s.product_offset;
-      const int plane = kPlanes<T> == 4 ? q : 2 * q - 1;
-      TwoSums sums = across<kVnni>(planes.of[plane] + x, weights, q == 2 ? s.whole_offset : 0);
-      sums = {hn::MulAdd(sums.even, s.product, offset), hn::MulAdd(sums.odd, s.product, offset)};
-      if constexpr (kPlanes<T> == 6) {
-        const TwoSums high = across<kVnni>(planes.of[plane - 1] + x, weights, 0);
-        sums = {hn::MulAdd(high.even, s.high, sums.even), hn::MulAdd(high.odd, s.high, sums.odd)};
+  for (const RowSums* end = out + channels; out < end; ++out, ++planes)
+    for (int x = 0; x < n; x += 2 * lanes)
+      for (int q = 0; q < 4; ++q) {
+        const bool split = kPlanes<T> == 6 && q >= 2;
+        const int plane = split ? 2 * q - 1 : q;
+        TwoSums sums = across<kVnni>(planes->of[plane] + x, weights, q == 2 ? offset.whole : 0);
+        if (split) {
+          const TwoSums high = across<kVnni>(planes->of[plane - 1] + x, weights, 0);
+          const V lost = q == 2 ? offset.squares : offset.products, unit = hn::Set(D(), 65536);
+          sums = {hn::MulAdd(high.even, unit, hn::Add(sums.even, lost)),
+                  hn::MulAdd(high.odd, unit, hn::Add(sums.odd, lost))};
+        }
+        hn::Store(sums.even, D(), out->of[q] + x);
+        hn::Store(sums.odd, D(), out->of[q] + x + lanes);
       }
-      put_row(q, sums.even, sums.odd);
-    }
-  }
 }
 
 }  // namespace parity::kernels::HWY_NAMESPACE

@@ -1,4 +1,4 @@
-// SSIM of integers, down the columns: windowed means of the rows' means in fp32, and SSIM's terms of them. Part of
+// SSIM of integers, down the columns: windowed means of the rows' sums in fp32, and SSIM's terms of them. Part of
 // frame_ssim_integer.cpp.
 // Included once per instruction set, so without `pragma once`.
 #if defined(PARITY_FRAME_SSIM_DOWN) == defined(HWY_TARGET_TOGGLE)
@@ -25,8 +25,24 @@ struct Terms {
   V ssim, contrast;
 };
 
-struct Constants {
-  float middle, covariance;
+struct Constants {  // in the samples' units
+  float c1, c2, middle, covariance;
+};
+
+// A column's weights, those along a row divided out: from the window's end to its middle. The outermost takes up what
+// rounding leaves, so that all together are exactly one: variances are small differences of squares, and what the means
+// of squares and the squares of means do not share cost up to 6e-6 of SSIM.
+template <int kTaps>
+struct ColumnWeights {
+  float w[kTaps / 2 + 1];
+  ColumnWeights(const SsimWindow& window, double row_weights) {
+    double rest = 1 / row_weights;
+    for (int t = kTaps / 2; t > 0; --t) {
+      w[t] = static_cast<float>(static_cast<double>(window.weights[static_cast<size_t>(t)]) / row_weights);
+      rest -= static_cast<double>(w[t]) * (t == kTaps / 2 ? 1 : 2);
+    }
+    w[0] = static_cast<float>(rest / 2);
+  }
 };
 
 HWY_INLINE V reciprocal(V v) {
@@ -41,7 +57,7 @@ HWY_INLINE V reciprocal(V v) {
 // From the means of a, b, a^2 + b^2, ab. A denominator is its numerator and what is left of (a - b)^2: where images are
 // equal, both terms are 1. One division for both.
 HWY_INLINE Terms terms(const float (*mean)[kLanes], const Constants& k) {
-  const V c1 = hn::Set(D(), .01f * .01f), c2 = hn::Set(D(), .03f * .03f), covariance = hn::Set(D(), k.covariance),
+  const V c1 = hn::Set(D(), k.c1), c2 = hn::Set(D(), k.c2), covariance = hn::Set(D(), k.covariance),
           middle = hn::Set(D(), k.middle);
   const V a = hn::Load(D(), mean[0]), b = hn::Load(D(), mean[1]), squares = hn::Load(D(), mean[2]),
           products = hn::Load(D(), mean[3]), d = hn::Sub(a, b);
@@ -58,11 +74,11 @@ struct alignas(HWY_MAX_BYTES) Sums {  // of one channel, a lane each
   float ssim[kLanes] = {}, contrast[kLanes] = {};
 };
 
-// A vector's windowed means of one quantity down the columns: kRows of them, from kRows + kTaps - 1 rows.
+// A vector's windowed means of one quantity down the columns: kRows of them, from kRows + kTaps - 1 rows' sums.
 template <int kTaps>
-HWY_INLINE void down(const Means* const* rows, int q, int x, const V* weight, float (*mean)[4][kLanes]) {
+HWY_INLINE void down(const RowSums* const* rows, int c, int q, int x, const V* weight, float (*mean)[4][kLanes]) {
   V v[kTaps + kRows - 1], sum[kRows];
-  for (int t = 0; t < kTaps + kRows - 1; ++t) v[t] = hn::Load(D(), rows[t]->of[q] + x);
+  for (int t = 0; t < kTaps + kRows - 1; ++t) v[t] = hn::Load(D(), rows[t][c].of[q] + x);
   for (int r = 0; r < kRows; ++r) sum[r] = hn::Mul(weight[kTaps / 2], v[kTaps / 2 + r]);
   for (int t = 0; t < kTaps / 2; ++t)  // symmetric: taps are added first
     for (int r = 0; r < kRows; ++r) sum[r] = hn::MulAdd(weight[t], hn::Add(v[t + r], v[kTaps - 1 - t + r]), sum[r]);
@@ -76,31 +92,33 @@ HWY_INLINE int within(int n, int x, int lanes) {
   return std::clamp((n - block + 1 - odd) / 2, 0, lanes);
 }
 
-// The first `count` of kRows rows of results.
+// The first `count` of kRows rows of results, from kRows + kTaps - 1 rows of one RowSums a channel.
 template <int kTaps>
-void columns(const Means* const* rows, const float* window, int n, int count, const Constants& k, Sums& sums) {
+void columns(const RowSums* const* rows, const ColumnWeights<kTaps>& weights, int channels, int n, int count,
+             const Constants& k, Sums* sums) {
   const int lanes = static_cast<int>(hn::Lanes(D()));
   alignas(HWY_MAX_BYTES) float mean[kRows][4][kLanes];
   V weight[kTaps / 2 + 1];
-  for (int t = 0; t <= kTaps / 2; ++t) weight[t] = hn::Set(D(), window[t]);
-  for (int x = 0; x < (n + 2 * lanes - 1) / (2 * lanes) * 2 * lanes; x += lanes) {
+  for (int t = 0; t <= kTaps / 2; ++t) weight[t] = hn::Set(D(), weights.w[t]);
+  for (int c = 0; c < channels; ++c)
+    for (int x = 0; x < (n + 2 * lanes - 1) / (2 * lanes) * 2 * lanes; x += lanes) {
 #pragma GCC unroll 1  // one quantity at a time fits the registers
-    for (int q = 0; q < 4; ++q) down<kTaps>(rows, q, x, weight, mean);
-    V ssim = hn::Zero(D()), contrast = hn::Zero(D());
-    const auto add = [&](const Terms& t) HWY_ATTR {
-      ssim = hn::Add(ssim, t.ssim);
-      contrast = hn::Add(contrast, t.contrast);
-    };
-    if (count == kRows) {
-      const Terms all[] = {terms(mean[0], k), terms(mean[1], k), terms(mean[2], k), terms(mean[3], k)};
-      for (const Terms& t : all) add(t);
-    } else {
-      for (int r = 0; r < count; ++r) add(terms(mean[r], k));
+      for (int q = 0; q < 4; ++q) down<kTaps>(rows, c, q, x, weight, mean);
+      V ssim = hn::Zero(D()), contrast = hn::Zero(D());
+      const auto add = [&](const Terms& t) HWY_ATTR {
+        ssim = hn::Add(ssim, t.ssim);
+        contrast = hn::Add(contrast, t.contrast);
+      };
+      if (count == kRows) {
+        const Terms all[] = {terms(mean[0], k), terms(mean[1], k), terms(mean[2], k), terms(mean[3], k)};
+        for (const Terms& t : all) add(t);
+      } else {
+        for (int r = 0; r < count; ++r) add(terms(mean[r], k));
+      }
+      const auto mask = hn::FirstN(D(), static_cast<size_t>(within(n, x, lanes)));
+      hn::Store(hn::Add(hn::Load(D(), sums[c].ssim), hn::IfThenElseZero(mask, ssim)), D(), sums[c].ssim);
+      hn::Store(hn::Add(hn::Load(D(), sums[c].contrast), hn::IfThenElseZero(mask, contrast)), D(), sums[c].contrast);
     }
-    const auto mask = hn::FirstN(D(), static_cast<size_t>(within(n, x, lanes)));
-    hn::Store(hn::Add(hn::Load(D(), sums.ssim), hn::IfThenElseZero(mask, ssim)), D(), sums.ssim);
-    hn::Store(hn::Add(hn::Load(D(), sums.contrast), hn::IfThenElseZero(mask, contrast)), D(), sums.contrast);
-  }
 }
 
 void flush(Sums* sums, int channels, SsimSums& out) {

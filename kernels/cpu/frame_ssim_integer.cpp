@@ -37,26 +37,23 @@ class Strips {
  public:
   Strips(const ImagePair<T>& images, const SsimWindow& window)
       : p_(images),
-        window_(window),
         weights_(window),
-        scales_(weights_.sum, static_cast<double>(images.span), images.reach),
-        constants_{-images.zero / images.span, window.covariance} {
-    if constexpr (std::is_same_v<T, uint8_t>) constants_.middle = (128 - images.zero) / images.span;
-  }
+        column_weights_(window, weights_.sum),
+        offsets_(weights_.sum, images.reach),
+        constants_{.0001F * images.span * images.span, .0009F * images.span * images.span,
+                   (std::is_same_v<T, uint8_t> ? 128 : 0) - images.zero, window.covariance} {}
 
   /// Results in columns begin ... begin + n - 1. Rows enter a ring; every fourth completes four rows of results.
   void one(int begin, int n, SsimSums& out) {
     const int results = p_.height - kTaps + 1;
     for (int y = 0, entered = 0; y < results; y += kRows) {
       for (; entered < std::min(y + kRing, p_.height); ++entered) {
-        enter_row(entered, begin, n + kTaps - 1);
-        for (int c = 0; c < kChannels; ++c) row_means_(planes_[c], n, weights_, scales_, ring_[entered % kRing][c]);
+        enter_row(entered, begin, int64_t{n} + kTaps - 1);
+        row_sums_(planes_, kChannels, n, weights_, offsets_, ring_[entered % kRing]);
       }
-      for (int c = 0; c < kChannels; ++c) {
-        const Means* rows[kRing];  // at the end the last ones are old rows, of results that do not count
-        for (int t = 0; t < kRing; ++t) rows[t] = &ring_[(y + t) % kRing][c];
-        columns<kTaps>(rows, window_.weights.data(), n, std::min(kRows, results - y), constants_, sums_[c]);
-      }
+      const RowSums* rows[kRing];  // at the end the last ones are old rows, of results that do not count
+      for (int t = 0; t < kRing; ++t) rows[t] = ring_[(y + t) % kRing];
+      columns<kTaps>(rows, column_weights_, kChannels, n, std::min(kRows, results - y), constants_, sums_);
       if (y / kRows % 16 == 15) flush(sums_, kChannels, out);  // before fp32 lanes hold many
     }
     flush(sums_, kChannels, out);
@@ -66,7 +63,7 @@ class Strips {
   static constexpr int kRing = kTaps + kRows - 1;
   static constexpr int kAhead = 8;  // rows: their begin is no place that the hardware foresees
 
-  void enter_row(int y, int begin, int n) {
+  void enter_row(int y, int begin, int64_t n) {
     const int64_t at = (int64_t{y} * p_.width + begin) * kChannels, end = int64_t{p_.height} * p_.width * kChannels;
     const T *a = p_.reference + at, *b = p_.candidate + at;
     const int64_t ahead = int64_t{kAhead} * p_.width * kChannels;
@@ -79,18 +76,18 @@ class Strips {
       std::memcpy(tail_[1], b, sizeof(T) * static_cast<size_t>(n * kChannels));
       a = tail_[0], b = tail_[1];
     }
-    enter<kChannels, T>(a, b, n, p_.reach, planes_);
+    enter<kChannels, T>(a, b, static_cast<int>(n), p_.reach, planes_);
   }
 
-  void (*row_means_)(const Planes<T>&, int, IntegerWeights<kTaps>, Scales<T>,
-                     Means&) = has_vnni() ? row_means<true, kTaps, T> : row_means<false, kTaps, T>;
+  void (*row_sums_)(const Planes<T>*, int, int, const IntegerWeights<kTaps>&, const Offsets<T>&,
+                    RowSums*) = has_vnni() ? row_sums<true, kTaps, T> : row_sums<false, kTaps, T>;
   ImagePair<T> p_;
-  SsimWindow window_;
   IntegerWeights<kTaps> weights_;
-  Scales<T> scales_;
+  ColumnWeights<kTaps> column_weights_;
+  Offsets<T> offsets_;
   Constants constants_;
   Planes<T> planes_[kChannels];
-  Means ring_[kRing][kChannels];
+  RowSums ring_[kRing][kChannels];
   Sums sums_[kChannels];
   T tail_[2][kPlane * kChannels] = {};
 };
