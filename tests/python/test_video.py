@@ -186,6 +186,21 @@ def test_variable_frame_rate_is_told_apart(scratch):
     assert any(check["name"] in ("frame_times", "frame_rate") and check["verdict"] == "shape" for check in report["checks"])
 
 
+@pytest.mark.parametrize("codec,stated", [("libx264", "h264_metadata=matrix_coefficients=1:video_full_range_flag=1"), ("libx265", "hevc_metadata=matrix_coefficients=1:video_full_range_flag=1")])
+def test_a_clip_is_the_same_in_every_container(scratch, codec, stated):
+    """Colours that only the coded frames state, and reordered frames. An mp4 says the rest in its header, a fragmented one does not."""
+    coded = scratch / "coded.mkv"
+    ffmpeg("-i", PRISTINE, "-frames:v", FRAMES, "-an", "-c:v", codec, "-bf", 2, "-bsf:v", stated, coded)
+    reports = {}
+    for name, options in (("plain.mp4", ("-movflags", "-write_colr")), ("fragmented.mp4", ("-movflags", "frag_keyframe+empty_moov")), ("other.mkv", ())):
+        ffmpeg("-i", coded, "-c", "copy", *options, scratch / name)
+        reports[name] = video(coded, scratch / name)
+    for name, report in reports.items():
+        assert report["summary"]["identical"] and len(report["frames"]) == FRAMES, name
+        assert "bt709, full range" in report["definition"]["conversion"] and "candidate:" not in report["definition"]["conversion"], (name, report["definition"])
+        assert not report["warnings"], (name, report["warnings"])
+
+
 @pytest.mark.parametrize("suffix", ["mp4", "mkv", "webm", "avi", "y4m"])
 def test_truncated_and_corrupt_files_exit_with_2(scratch, suffix):
     whole = cut(PRISTINE, scratch / f"r.{suffix}", *(("-pix_fmt", "yuv420p") if suffix in ("webm", "y4m") else ("-c:v", "libx264", "-crf", "30")))

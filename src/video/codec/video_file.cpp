@@ -101,28 +101,21 @@ class VideoFile : public FrameSource {
     av_log_set_callback(note_complaint);
     open_file();
     open_decoder(threads);
+    first_ = decode();  // only a decoded frame states its picture format and colours for certain
     describe();
   }
 
   const ClipFacts& facts() const override { return facts_; }
 
   bool read(Frame& out) override {
-    while (true) {
-      const int code = avcodec_receive_frame(codec_.get(), frame_.get());
-      if (code == 0) break;
-      if (code == AVERROR_EOF) return finish();
-      if (code != AVERROR(EAGAIN)) broken(message(code));
-      feed();
-    }
-    if (frame_->flags & AV_FRAME_FLAG_CORRUPT || frame_->decode_error_flags != 0) broken("damaged data");
-    heed(complaints_.take());
+    if (!std::exchange(first_, false) && !decode()) return false;
     convert(out);
     if (frame_->best_effort_timestamp != AV_NOPTS_VALUE) {
       const double time = static_cast<double>(frame_->best_effort_timestamp) * av_q2d(stream_->time_base);
       if (!first_time_) first_time_ = time;
       out.time = time - *first_time_;
-      end_ = std::max(
-          end_, time + std::max(frame_->pkt_duration * av_q2d(stream_->time_base), facts_.rate ? 1 / *facts_.rate : 0));
+      end_ = std::max(end_, time + std::max(static_cast<double>(frame_->pkt_duration) * av_q2d(stream_->time_base),
+                                            facts_.rate ? 1 / *facts_.rate : 0));
     } else {
       out.time.reset();
     }
@@ -147,6 +140,35 @@ class VideoFile : public FrameSource {
     complained_ = true;
   }
 
+  /// The next frame, into frame_; false at the end.
+  bool decode() {
+    while (true) {
+      const int code = avcodec_receive_frame(codec_.get(), frame_.get());
+      if (code == 0) break;
+      if (code == AVERROR_EOF) return finish();
+      if (code != AVERROR(EAGAIN)) broken(message(code));
+      feed();
+    }
+    if (frame_->flags & AV_FRAME_FLAG_CORRUPT || frame_->decode_error_flags != 0) broken("damaged data");
+    heed(complaints_.take());
+    return true;
+  }
+
+  /// Does the header say everything that is needed before a frame is decoded? libavformat would decode the first one
+  /// to find out, in one thread: 70 ms of a large picture.
+  static bool says_all(const AVFormatContext& file) {
+    int videos = 0;
+    for (unsigned i = 0; i < file.nb_streams; ++i) {
+      const AVStream& s = *file.streams[i];
+      const AVCodecParameters& codec = *s.codecpar;
+      if (codec.codec_type != AVMEDIA_TYPE_VIDEO) continue;
+      const bool known = codec.codec_id == AV_CODEC_ID_H264 || codec.codec_id == AV_CODEC_ID_HEVC;
+      if (++videos > 1 || !known || codec.extradata_size == 0 || s.nb_frames == 0 || s.avg_frame_rate.num == 0)
+        return false;
+    }
+    return videos == 1 && std::string_view(file.iformat->name).starts_with("mov");
+  }
+
   void open_file() {
     AVFormatContext* context = nullptr;
     AVDictionary* options = nullptr;
@@ -157,7 +179,7 @@ class VideoFile : public FrameSource {
     if (code < 0)
       throw Error(fmt::format("{}: cannot be opened as a video ({}); is it whole?", facts_.path, message(code)));
     format_.reset(context);
-    const int found = avformat_find_stream_info(context, nullptr);
+    const int found = says_all(*context) ? 0 : avformat_find_stream_info(context, nullptr);
     const int best = found < 0 ? found : av_find_best_stream(context, AVMEDIA_TYPE_VIDEO, -1, -1, nullptr, 0);
     if (best < 0) throw Error(fmt::format("{}: holds no video stream that can be decoded", facts_.path));
     stream_ = context->streams[best];
@@ -171,9 +193,10 @@ class VideoFile : public FrameSource {
       throw Error(fmt::format("{}: no decoder for {}", facts_.path, avcodec_get_name(stream_->codecpar->codec_id)));
     codec_.reset(avcodec_alloc_context3(decoder));
     avcodec_parameters_to_context(codec_.get(), stream_->codecpar);
-    // Each thread holds frames: no more than six, however large the machine.
+    // One waits while its frame is converted, one for rows of the frame before. Each holds frames: no more than six,
+    // however large the machine.
     codec_->thread_count =
-        threads > 0 ? threads : std::clamp<int>(static_cast<int>(std::thread::hardware_concurrency()) + 1, 2, 6);
+        threads > 0 ? threads : std::clamp<int>(static_cast<int>(std::thread::hardware_concurrency()) + 2, 2, 6);
     codec_->pkt_timebase = stream_->time_base;
     codec_->opaque = &complaints_;
     codec_->err_recognition =
@@ -331,6 +354,7 @@ class VideoFile : public FrameSource {
   ClipFacts facts_;
   Complaints complaints_;  // outlives the decoder
   bool complained_ = false;
+  bool first_ = false;  // is in frame_, not read yet
   std::unique_ptr<AVFormatContext, FreeFormat> format_;
   std::unique_ptr<AVCodecContext, FreeCodec> codec_;
   std::unique_ptr<AVPacket, FreePacket> packet_{av_packet_alloc()};
