@@ -46,24 +46,51 @@ struct Squares {
   HWY_INLINE int64_t sum() const { return total(even) + total(odd); }
 };
 
-// What needs the samples' values: |c - r| into `magnitude`, bias, squares, and with the frames before motion. In three
-// neighbouring vectors each lane is of one channel, so that bias costs one addition.
+// The sum of magnitude / max(r, 1). Two quotients of neighbours are one, rounded once to fp32: a / b + c / d =
+// (ad + cb) / bd, all of them small integers; at most 192 are added in a lane before fp64 takes over.
+struct Quotients {
+  hn::Vec<F32> value;
+  HWY_INLINE Quotients() { value = hn::Zero(F32()); }
+  HWY_INLINE void add(hn::Vec<I16> r, hn::Vec<I16> magnitude) {
+    const auto base = hn::Max(r, hn::Set(I16(), 1)), neighbour = hn::Reverse2(I16(), base);
+    const auto below = dot(base, hn::OddEven(hn::Zero(I16()), neighbour));
+    value = hn::Add(value, hn::Div(dot(magnitude, neighbour), below));
+  }
+  // Of each two lanes.
+  static HWY_INLINE hn::Vec<F32> dot(hn::Vec<I16> a, hn::Vec<I16> b) {
+    auto rest = hn::Zero(I32());
+    const auto sum = hn::ReorderWidenMulAccumulate(I32(), a, b, hn::Zero(I32()), rest);
+    return hn::ConvertTo(F32(), hn::RearrangeToOddPlusEven(sum, rest));
+  }
+  HWY_INLINE double sum() const {
+    float lane[HWY_MAX_BYTES / sizeof(float)];
+    hn::StoreU(value, F32(), lane);
+    double out = 0;
+    for (size_t i = 0; i < hn::Lanes(F32()); ++i) out += static_cast<double>(lane[i]);
+    return out;
+  }
+};
+
+// What needs the samples' values: |c - r| into `magnitude`, bias, squares, quotients, and with the frames before
+// motion. In three neighbouring vectors each lane is of one channel, so that bias costs one addition.
 template <bool kMotion>
 void moments(const uint8_t* r, const uint8_t* c, const uint8_t* r1, const uint8_t* c1, int64_t n, size_t channels,
              uint8_t* magnitude, DifferenceSums& out) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(I16()));
   const hn::Rebind<uint8_t, I16> bytes;
   Squares squares, flicker, reference, candidate;
+  Quotients quotients;
   hn::Vec<I16> bias[3];
   for (auto& b : bias) b = hn::Zero(I16());
   int64_t i = 0;
   for (; i + 3 * lanes <= n; i += 3 * lanes)
     for (int k = 0; k < 3; ++k) {
       const int64_t at = i + k * lanes;
-      const auto vr = load16(r + at), vc = load16(c + at), d = hn::Sub(vc, vr);
+      const auto vr = load16(r + at), vc = load16(c + at), d = hn::Sub(vc, vr), absolute = hn::Abs(d);
       bias[k] = hn::Add(bias[k], d);
       squares.add(vr);
-      hn::StoreU(hn::DemoteTo(bytes, hn::Abs(d)), bytes, magnitude + at);
+      quotients.add(vr, absolute);
+      hn::StoreU(hn::DemoteTo(bytes, absolute), bytes, magnitude + at);
       if constexpr (kMotion) {
         const auto dr = hn::Sub(vr, load16(r1 + at)), dc = hn::Sub(vc, load16(c1 + at));
         flicker.add(hn::Sub(dc, dr));
@@ -75,6 +102,7 @@ void moments(const uint8_t* r, const uint8_t* c, const uint8_t* r1, const uint8_
   for (int k = 0; k < 3; ++k) hn::StoreU(bias[k], I16(), lane + k * lanes);
   for (int64_t k = 0; k < 3 * lanes; ++k) out.bias[static_cast<size_t>(k) % channels] += lane[k];
   out.squares += squares.sum();
+  out.relative += quotients.sum();
   out.flicker += flicker.sum();
   out.motion_reference += reference.sum();
   out.motion_candidate += candidate.sum();
@@ -82,6 +110,7 @@ void moments(const uint8_t* r, const uint8_t* c, const uint8_t* r1, const uint8_
     const int64_t d = c[i] - r[i];
     out.bias[static_cast<size_t>(i) % channels] += d;
     out.squares += int64_t{r[i]} * r[i];
+    out.relative += static_cast<double>(std::abs(d)) / std::max<int>(r[i], 1);
     magnitude[i] = static_cast<uint8_t>(std::abs(d));
     if constexpr (!kMotion) continue;
     const int64_t dr = r[i] - r1[i], dc = c[i] - c1[i];
@@ -89,30 +118,6 @@ void moments(const uint8_t* r, const uint8_t* c, const uint8_t* r1, const uint8_
     out.motion_reference += dr * dr;
     out.motion_candidate += dc * dc;
   }
-}
-
-// Two quotients of small integers are one, rounded once to fp32: a / b + c / d = (ad + cb) / bd, all of them exact. At
-// most 192 are added in a lane before fp64 takes over.
-double relative(const uint8_t* r, const uint8_t* magnitude, int64_t n) {
-  const auto lanes = static_cast<int64_t>(hn::Lanes(F32()));
-  const hn::Rebind<uint8_t, F32> u8;
-  const hn::RebindToSigned<F32> i32;
-  const auto load = [&](const uint8_t* p)
-                        HWY_ATTR { return hn::ConvertTo(F32(), hn::PromoteTo(i32, hn::LoadU(u8, p))); };
-  const auto one = hn::Set(F32(), 1);
-  auto sum = hn::Zero(F32());
-  int64_t i = 0;
-  for (; i + 2 * lanes <= n; i += 2 * lanes) {
-    const auto b = hn::Max(one, load(r + i)), d = hn::Max(one, load(r + i + lanes));
-    const auto above = hn::MulAdd(load(magnitude + i), d, hn::Mul(load(magnitude + i + lanes), b));
-    sum = hn::Add(sum, hn::Div(above, hn::Mul(b, d)));
-  }
-  float lane[HWY_MAX_BYTES / sizeof(float)];
-  hn::StoreU(sum, F32(), lane);
-  double out = 0;
-  for (int64_t k = 0; k < lanes; ++k) out += static_cast<double>(lane[k]);
-  for (; i < n; ++i) out += static_cast<double>(magnitude[i]) / std::max<int>(r[i], 1);
-  return out;
 }
 
 // Neighbouring magnitudes below 64, the usual case, are counted as one: storing is what limits. More than one table of
@@ -166,7 +171,6 @@ DifferenceSums sums(const uint8_t* r, const uint8_t* c, const uint8_t* r1, const
           if (frame) hwy::Prefetch(frame + next);
       count(magnitude + at, std::min(kLine, n - at), tables);
     }
-    out.relative += relative(r + begin, magnitude, n);
   }
   add(tables, out.histogram);
   return out;
