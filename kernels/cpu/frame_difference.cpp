@@ -30,11 +30,12 @@ HWY_INLINE hn::Vec<I16> load16(const uint8_t* p) {
   return hn::PromoteTo(I16(), hn::LoadU(hn::Rebind<uint8_t, I16>(), p));
 }
 
-HWY_INLINE int64_t total(hn::Vec<I32> v) {
-  int32_t lane[HWY_MAX_BYTES / sizeof(int32_t)];
-  hn::StoreU(v, I32(), lane);
-  int64_t sum = 0;
-  for (size_t i = 0; i < hn::Lanes(I32()); ++i) sum += lane[i];
+template <class Sum, class D>
+HWY_INLINE Sum total(D d, hn::Vec<D> v) {
+  hn::TFromD<D> lane[HWY_MAX_BYTES / sizeof(hn::TFromD<D>)];
+  hn::StoreU(v, d, lane);
+  Sum sum = 0;
+  for (size_t i = 0; i < hn::Lanes(d); ++i) sum += static_cast<Sum>(lane[i]);
   return sum;
 }
 
@@ -43,7 +44,7 @@ struct Squares {
   hn::Vec<I32> even, odd;
   HWY_INLINE Squares() { even = odd = hn::Zero(I32()); }
   HWY_INLINE void add(hn::Vec<I16> v) { even = hn::ReorderWidenMulAccumulate(I32(), v, v, even, odd); }
-  HWY_INLINE int64_t sum() const { return total(even) + total(odd); }
+  HWY_INLINE int64_t sum() const { return total<int64_t>(I32(), even) + total<int64_t>(I32(), odd); }
 };
 
 // The sum of magnitude / max(r, 1). Two quotients of neighbours are one, rounded once to fp32: a / b + c / d =
@@ -62,13 +63,7 @@ struct Quotients {
     const auto sum = hn::ReorderWidenMulAccumulate(I32(), a, b, hn::Zero(I32()), rest);
     return hn::ConvertTo(F32(), hn::RearrangeToOddPlusEven(sum, rest));
   }
-  HWY_INLINE double sum() const {
-    float lane[HWY_MAX_BYTES / sizeof(float)];
-    hn::StoreU(value, F32(), lane);
-    double out = 0;
-    for (size_t i = 0; i < hn::Lanes(F32()); ++i) out += static_cast<double>(lane[i]);
-    return out;
-  }
+  HWY_INLINE double sum() const { return total<double>(F32(), value); }
 };
 
 // What needs the samples' values: |c - r| into `magnitude`, bias, squares, quotients, and with the frames before

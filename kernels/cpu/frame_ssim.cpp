@@ -156,7 +156,8 @@ void strip(const ImagePair<T>& p, const SsimWindow& window, int begin, int n, st
   const float scale = 1 / p.span, shift = -p.zero / p.span - .5f;
   const int inputs = n + (kTaps - 1) * p.channels;
   const int64_t stride = int64_t{p.width} * p.channels;
-  const float* weights = window.weights.data();
+  const auto half = half_weights<kTaps>(window, 1);
+  const float* weights = half.data();
   constexpr int kRing = kTaps + 1;
   Row* means = &rows[kRing];
   for (int y = 0; y < p.height; ++y) {

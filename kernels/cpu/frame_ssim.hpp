@@ -2,6 +2,7 @@
 // instruction set chosen at run time. Knows nothing of videos or verdicts: src/video does.
 #pragma once
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 namespace parity::kernels {
@@ -12,6 +13,21 @@ struct SsimWindow {
   std::array<float, 11> weights{};  // of one dimension, sum 1
   float covariance = 1;             // 1: population; n / (n - 1): sample
 };
+
+/// A window's weights from its end to its middle, times `sum`. The outermost takes up what rounding leaves, so that all
+/// of them together are exactly that: variances are small differences of squares, and what the means of squares and the
+/// squares of means do not share cost up to 8e-6 of SSIM.
+template <int kTaps>
+std::array<float, kTaps / 2 + 1> half_weights(const SsimWindow& window, double sum) {
+  std::array<float, kTaps / 2 + 1> half{};
+  double rest = sum;
+  for (size_t t = kTaps / 2; t > 0; --t) {
+    half[t] = static_cast<float>(static_cast<double>(window.weights[t]) * sum);
+    rest -= static_cast<double>(half[t]) * (t == kTaps / 2 ? 1 : 2);
+  }
+  half[0] = static_cast<float>(rest / 2);
+  return half;
+}
 
 /// Two interleaved images of one size. A sample v counts as (v - zero) / span, so as a number in [0, 1].
 template <class T>

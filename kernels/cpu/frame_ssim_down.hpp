@@ -29,22 +29,6 @@ struct Constants {  // in the samples' units
   float c1, c2, middle, covariance;
 };
 
-// A column's weights, those along a row divided out: from the window's end to its middle. The outermost takes up what
-// rounding leaves, so that all together are exactly one: variances are small differences of squares, and what the means
-// of squares and the squares of means do not share cost up to 6e-6 of SSIM.
-template <int kTaps>
-struct ColumnWeights {
-  float w[kTaps / 2 + 1];
-  ColumnWeights(const SsimWindow& window, double row_weights) {
-    double rest = 1 / row_weights;
-    for (int t = kTaps / 2; t > 0; --t) {
-      w[t] = static_cast<float>(static_cast<double>(window.weights[static_cast<size_t>(t)]) / row_weights);
-      rest -= static_cast<double>(w[t]) * (t == kTaps / 2 ? 1 : 2);
-    }
-    w[0] = static_cast<float>(rest / 2);
-  }
-};
-
 HWY_INLINE V reciprocal(V v) {
 #if HWY_ARCH_X86  // 12 or 14 bits, doubled by a step of Newton's
   const V r = hn::ApproximateReciprocal(v);
@@ -94,12 +78,12 @@ HWY_INLINE int within(int n, int x, int lanes) {
 
 // The first `count` of kRows rows of results, from kRows + kTaps - 1 rows of one RowSums a channel.
 template <int kTaps>
-void columns(const RowSums* const* rows, const ColumnWeights<kTaps>& weights, int channels, int n, int count,
-             const Constants& k, Sums* sums) {
+void columns(const RowSums* const* rows, const std::array<float, kTaps / 2 + 1>& weights, int channels, int n,
+             int count, const Constants& k, Sums* sums) {
   const int lanes = static_cast<int>(hn::Lanes(D()));
   alignas(HWY_MAX_BYTES) float mean[kRows][4][kLanes];
   V weight[kTaps / 2 + 1];
-  for (int t = 0; t <= kTaps / 2; ++t) weight[t] = hn::Set(D(), weights.w[t]);
+  for (size_t t = 0; t <= kTaps / 2; ++t) weight[t] = hn::Set(D(), weights[t]);
   for (int c = 0; c < channels; ++c)
     for (int x = 0; x < (n + 2 * lanes - 1) / (2 * lanes) * 2 * lanes; x += lanes) {
 #pragma GCC unroll 1  // one quantity at a time fits the registers

@@ -38,7 +38,7 @@ class Strips {
   Strips(const ImagePair<T>& images, const SsimWindow& window)
       : p_(images),
         weights_(window),
-        column_weights_(window, weights_.sum),
+        column_weights_(half_weights<kTaps>(window, 1 / weights_.sum)),
         offsets_(weights_.sum, images.reach),
         constants_{.0001F * images.span * images.span, .0009F * images.span * images.span,
                    (std::is_same_v<T, uint8_t> ? 128 : 0) - images.zero, window.covariance} {}
@@ -85,7 +85,7 @@ class Strips {
                     RowSums*) = has_vnni() ? row_sums<true, kTaps, T> : row_sums<false, kTaps, T>;
   ImagePair<T> p_;
   IntegerWeights<kTaps> weights_;
-  ColumnWeights<kTaps> column_weights_;
+  std::array<float, kTaps / 2 + 1> column_weights_;  // those along a row divided out
   Offsets<T> offsets_;
   Constants constants_;
   Planes<T> planes_[kChannels];
