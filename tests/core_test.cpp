@@ -1,8 +1,8 @@
 #include <doctest/doctest.h>
 
 #include "core/error.hpp"
-#include "core/machine.hpp"
 #include "core/precision.hpp"
+#include "trace/machine.hpp"
 
 using namespace parity;
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "command.hpp"
-#include "compare/main_job.hpp"
+#include "jobs/model_job.hpp"
 #include "models/wan/ported.hpp"
 
 using namespace parity;

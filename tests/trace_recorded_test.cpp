@@ -4,9 +4,9 @@
 
 #include <sstream>
 
-#include "core/machine.hpp"
 #include "core/precision.hpp"
 #include "program_file.hpp"
+#include "trace/machine.hpp"
 
 using namespace parity;
 using namespace parity::testing;

@@ -8,15 +8,16 @@
 
 #include "cli/command.hpp"
 #include "cli/first_divergence.hpp"
-#include "compare/blame.hpp"
-#include "compare/plain_job.hpp"
-#include "compare/port_job.hpp"
-#include "compare/sides.hpp"
-#include "compare/sketch_job.hpp"
 #include "core/error.hpp"
-#include "core/machine.hpp"
 #include "core/progress.hpp"
+#include "diagnose/blame.hpp"
+#include "jobs/plain_job.hpp"
+#include "jobs/port_job.hpp"
+#include "jobs/sides.hpp"
+#include "jobs/sketch_job.hpp"
 #include "report/sink.hpp"
+#include "report/sinks.hpp"
+#include "trace/machine.hpp"
 
 namespace parity::cli {
 namespace {
@@ -74,11 +75,11 @@ Report compared(const CompareOptions& options, const Sides& sides, bool paths, c
   job.paths = paths;
   Progress progress(100, options.common.quiet);
   job.progress = bar(progress, "comparing");
-  PortJobResult result = sides.sketched()     ? run_sketch_job(sides, job.layer)
-                         : sides.replayable() ? run_port_job(*sides.reference.dump, sides.reference.program,
-                                                             sides.candidate.tensors, sides.pairing, job)
-                                              : run_plain_job(sides.reference.tensors, sides.candidate.tensors,
-                                                              sides.map ? &*sides.map : nullptr, job.layer);
+  JobResult result = sides.sketched()     ? run_sketch_job(sides, job.layer)
+                     : sides.replayable() ? run_port_job(*sides.reference.dump, sides.reference.program,
+                                                         sides.candidate.tensors, sides.pairing, job)
+                                          : run_plain_job(sides.reference.tensors, sides.candidate.tensors,
+                                                          sides.map ? &*sides.map : nullptr, job.layer);
   Report report = head(sides, command_line);
   report.ops = std::move(result.rows);
   report.dtype_paths = std::move(result.dtype_paths);
@@ -96,10 +97,7 @@ Report compared(const CompareOptions& options, const Sides& sides, bool paths, c
 void write_reports(const Report& report, const CompareOptions& options) {
   if (!options.common.json.empty()) write_json(report, options.common.json);
   if (options.out.empty()) return;
-  fs::create_directories(options.out);
-  write_json(report, fs::path(options.out) / "report.json");
-  write_junit(report, fs::path(options.out) / "junit.xml");
-  write_markdown(report, options.out);
+  parity::write_reports(report, options.out);
   write_file(fs::path(options.out) / "thresholds.json", to_json(limits_of(options)).dump(1) + "\n");
 }
 

@@ -9,8 +9,8 @@
 #include <sstream>
 
 #include "cli/command.hpp"
-#include "core/machine.hpp"
 #include "report/sink.hpp"
+#include "trace/machine.hpp"
 
 namespace parity::cli {
 namespace {

@@ -3,8 +3,8 @@
 #include <fmt/ranges.h>
 
 #include "cli/command.hpp"
-#include "compare/sides.hpp"
 #include "core/error.hpp"
+#include "jobs/sides.hpp"
 #include "report/sink.hpp"
 #include "trace/extract.hpp"
 

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "cli/snippet.hpp"
-#include "compare/repro.hpp"
 #include "core/error.hpp"
+#include "jobs/repro.hpp"
 
 namespace parity::cli {
 

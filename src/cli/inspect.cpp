@@ -7,11 +7,12 @@
 #include "cli/command.hpp"
 #include "cli/inspect_sketches.hpp"
 #include "cli/inspect_tensors.hpp"
-#include "compare/name_map.hpp"
 #include "core/error.hpp"
+#include "core/glob.hpp"
 #include "core/precision.hpp"
 #include "dump/dump.hpp"
 #include "dump/verify.hpp"
+#include "pair/name_map.hpp"
 #include "report/sink.hpp"
 #include "trace/program.hpp"
 

@@ -3,10 +3,11 @@
 #include <fmt/format.h>
 
 #include "cli/inspect_tensors.hpp"
-#include "compare/name_map.hpp"
 #include "core/error.hpp"
+#include "core/glob.hpp"
 #include "core/precision.hpp"
 #include "dump/sketch.hpp"
+#include "pair/name_map.hpp"
 
 namespace parity::cli {
 namespace {

@@ -3,10 +3,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "compare/name_map.hpp"
 #include "core/error.hpp"
+#include "core/glob.hpp"
 #include "core/precision.hpp"
 #include "dump/dump.hpp"
+#include "pair/name_map.hpp"
 #include "report/sink.hpp"
 
 namespace parity::cli {

@@ -3,8 +3,8 @@
 
 #include "cli/command.hpp"
 #include "cli/snippet.hpp"
-#include "compare/repro.hpp"
 #include "core/error.hpp"
+#include "jobs/repro.hpp"
 #include "report/sink.hpp"
 #include "trace/extract.hpp"
 

@@ -7,12 +7,13 @@
 #include <filesystem>
 
 #include "cli/command.hpp"
-#include "compare/main_job.hpp"
-#include "compare/sides.hpp"
 #include "core/error.hpp"
-#include "core/machine.hpp"
 #include "core/progress.hpp"
+#include "jobs/model_job.hpp"
+#include "jobs/sides.hpp"
 #include "report/sink.hpp"
+#include "report/sinks.hpp"
+#include "trace/machine.hpp"
 
 namespace parity::cli {
 namespace {
@@ -125,12 +126,8 @@ class Run {
     const auto now = std::chrono::steady_clock::now();
     report_.seconds = std::chrono::duration<double>(now - start_).count();
     report_.machine = this_machine_json();
-    fs::create_directories(options_.out);
-    write_json(report_, fs::path(options_.out) / "report.json");
-    if (!finished) return;
-    write_junit(report_, fs::path(options_.out) / "junit.xml");
-    write_markdown(report_, options_.out);
-    if (!options_.common.json.empty()) write_json(report_, options_.common.json);
+    parity::write_reports(report_, options_.out, finished);
+    if (finished && !options_.common.json.empty()) write_json(report_, options_.common.json);
   }
 
   RunOptions options_;

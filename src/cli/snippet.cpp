@@ -1,4 +1,5 @@
 #include "cli/snippet.hpp"
+#include "measure/measure.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -103,7 +104,7 @@ std::string test_snippet(const Dump& extract, const Program& program, const Repr
   return fmt::format(
       "// The port against '{}', call {}, as recorded. Link with the library `parity`; run where {} lies.\n"
       "// The limits are twice what other right arithmetic in the recorded dtypes differs by.\n"
-      "#include <doctest/doctest.h>\n\n#include <vector>\n\n#include \"compare/stats.hpp\"\n#include "
+      "#include <doctest/doctest.h>\n\n#include <vector>\n\n#include \"measure/measure.hpp\"\n#include "
       "\"dump/dump.hpp\"\n\n"
       "// The function under test, given the recorded inputs and weights.{}\n"
       "{} ported({});\n\n"

@@ -1,6 +1,6 @@
 // parity-check: the program that people start. Loading LibTorch takes 0.2 s, as long as comparing ten frames does, and
 // comparing videos needs none of it: `video` runs here, everything else in parity-check-all, which takes this process
-// over. That this program needs no LibTorch is for the linker to say.
+// over. It links parity-frames alone.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -28,9 +28,6 @@ char** arguments_as_given = nullptr;
 
 }  // namespace
 
-/// Arrays are LibTorch's: parity-check-all, whose `open_array` this is not, starts again from the first argument.
-std::unique_ptr<FrameSource> open_array(const std::filesystem::path&, const SourceOptions&) { run_all(); }
-
 }  // namespace parity
 
 int main(int argc, char** argv) {
@@ -39,6 +36,8 @@ int main(int argc, char** argv) {
   if (arguments.empty() || arguments.front() != "video") parity::run_all();
   CLI::App app;
   parity::cli::describe(app);
+  // Arrays are LibTorch's: parity-check-all starts again from the first argument.
+  parity::read_arrays_with([](const auto&, const auto&) -> std::unique_ptr<parity::FrameSource> { parity::run_all(); });
   parity::cli::Action action;
   parity::cli::add_video(app, action, parity::cli::command_line(arguments));
   parity::cli::leave(parity::cli::run_program(app, action, arguments));

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "core/statistics.hpp"
 #include "report/growth.hpp"
 #include "report/markup.hpp"
 
@@ -36,22 +37,8 @@ std::vector<const OpResult*> select(const Report& report, bool (*wanted)(Verdict
 
 std::optional<double> statistic(const OpResult& op, const std::string& name) {
   if (!op.forced) return std::nullopt;
-  const Stats& s = *op.forced;
-  const std::map<std::string, std::optional<double>> known{{"max_abs", s.max_abs},
-                                                           {"mean_abs", s.mean_abs},
-                                                           {"rmse", s.rmse},
-                                                           {"rel_l2", s.rel_l2},
-                                                           {"cosine", s.cosine},
-                                                           {"p95_abs", s.p95_abs},
-                                                           {"p99_abs", s.p99_abs},
-                                                           {"normalized_max", s.normalized_max},
-                                                           {"max_ulp", s.max_ulp},
-                                                           {"gain", s.gain},
-                                                           {"bitwise_equal_share", s.bitwise_equal_share}};
-  const auto found = known.find(name);
-  if (found != known.end()) return found->second;
-  if (op.oracle && name == "ratio") return op.oracle->ratio;
-  return op.oracle && name == "correlation" ? op.oracle->correlation : std::nullopt;
+  if (const auto value = statistic_of(*op.forced, kStatistics, name)) return value;
+  return op.oracle ? statistic_of(*op.oracle, kOracleStatistics, name) : std::nullopt;
 }
 
 bool is_red(Verdict v) { return v == Verdict::fail || v == Verdict::shape; }

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "compare/result.hpp"
+#include "core/result.hpp"
 
 namespace parity {
 
