@@ -30,6 +30,8 @@ struct Limit {
   double value = 0;       // the limit
   bool at_least = false;  // true: the statistic must be >= value, else <= value
   std::string origin;     // "table: elementwise ops are bitwise equal", "null: replay on this CPU, 3 runs, max 2.1e-3"
+  std::optional<double>
+      measured{};  // what was held against it, where that is not the statistic of this name in `forced`
 };
 
 /// A named change of the reference's program that the difference was projected on.
@@ -61,6 +63,7 @@ struct OpResult {
   std::optional<double>
       predicted_free;  // rel_l2 that propagation predicts from the inputs' free error and the local error
   std::optional<double> blame;
+  std::string not_exercised;              // why agreement here shows little ("constant", …); listed under coverage
   std::vector<Explanation> explanations;  // the best ones first
   std::string rerun;                      // command line that computes this row again
 };
@@ -75,6 +78,7 @@ struct Coverage {
           uncovered = 0;  // ops of the reference: compared; inside a later compared one; neither
   int64_t unused = 0;     // no output of the model is computed from them: nothing to get wrong
   std::vector<std::string> uncovered_paths, unused_paths, unmatched_candidates, opaque;
+  std::vector<std::string> not_exercised;  // compared and equal, but constant, zero or empty: "path (why)"
   std::string granularity;  // how far a verdict reaches, in words; "" when every compared point is one op
   int64_t directions = 0;   // named changes that differences were projected on, over all rows
 };

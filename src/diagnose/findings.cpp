@@ -15,6 +15,7 @@ namespace {
 
 constexpr size_t kParts = 4;          // cast placements named together at most
 constexpr double kWholePart = .35;    // of a cast that is there its amplitude is 1; others and noise bend it
+constexpr double kWorthANull = 2;     // sigma: directions below are never significant
 constexpr int64_t kSample = 1 << 18;  // elements that an amplitude is estimated from
 
 double squares(const at::Tensor& t) {
@@ -33,7 +34,7 @@ class Matcher {
         recorded_(raised(crossing.computed[kRecorded])),
         exact_(raised(crossing.computed[kExact])) {
     norm_ = std::sqrt(squares(recorded_));
-    difference_ = squares(candidate_ - recorded_);
+    difference_ = nearest_ = squares(candidate_ - recorded_);
     for (const size_t other : {kExact, kReordered})
       noise_ = std::max(noise_, squares(raised(crossing.computed[other]) - recorded_));
     if (is_half(dtype_)) weight_ = 1 / noise_by_element().sqrt();
@@ -62,10 +63,10 @@ class Matcher {
     const auto magnitude = [](const at::Tensor& t) { return t.is_complex() ? t.abs() : t; };
     const at::Tensor values = at::nan_to_num(magnitude(recorded_), 0., 0., 0.);
     at::Tensor variance = (unit * values).square() / 3;
-    for (const size_t other : {kExact, kReordered}) {
-      const at::Tensor d = at::nan_to_num(magnitude(raised(crossing_.computed[other]) - recorded_), 0., 0., 0.);
+    for (const at::Tensor& other : others_) {
+      const at::Tensor d = at::nan_to_num(magnitude(other), 0., 0., 0.);
       const at::Tensor row = d.dim() > 0 ? d.square().mean({-1}, true) : d.square();
-      variance = variance + row / 2;
+      variance = variance + row / static_cast<double>(others_.size());
     }
     const double typical = values.square().mean().item<double>() * unit * unit / 3;
     return variance + 1e-4 * typical + 1e-300;  // an exact zero is no certainty
@@ -91,12 +92,21 @@ class Matcher {
     f.rank = h.rank;
     f.noise = noise_ / difference_;
     if (!(f.fit.size > 0)) return;
+    f.rest = rest(candidate_ - base - (h.fixed_amplitude ? 1 : f.fit.amplitude) * direction);
     if (!h.fixed_amplitude && std::abs(f.fit.z) > 1) add_rounded(f, direction);
-    if (std::abs(f.fit.z) > 1)
-      for (const size_t other : {kExact, kReordered})
-        f.null_amplitude = std::max(f.null_amplitude,
-                                    std::abs(fit(raised(crossing_.computed[other]) - base, direction, cast).amplitude));
+    if (std::abs(f.fit.z) > kWorthANull) f.null_amplitude = null_amplitude(direction, base, cast);
     found_.push_back(std::move(f));
+  }
+
+  double rest(const at::Tensor& left) const { return nearest_ > 0 ? squares(left) / nearest_ : INFINITY; }
+
+  // The largest amplitude that a valid arithmetic has of the same direction.
+  double null_amplitude(const at::Tensor& direction, const at::Tensor& base, bool cast) const {
+    const at::Tensor offset = recorded_ - base;
+    double largest = std::abs(fit(offset, direction, cast).amplitude);
+    for (const at::Tensor& other : others_)
+      largest = std::max(largest, std::abs(fit(other + offset, direction, cast).amplitude));
+    return largest;
   }
 
   // Several casts placed otherwise at once: matching pursuit over the cast placements, each at its whole size (Mallat
@@ -124,6 +134,8 @@ class Matcher {
     }
     if (combined.rank == 0) return;  // one alone is among the findings
     combined.fit = fit(candidate_ - exact_, together, true);
+    combined.rest = rest(left);
+    combined.null_amplitude = null_amplitude(together, exact_, true);
     combined.noise = noise_ / difference_;
     found_.push_back(std::move(combined));
   }
@@ -135,6 +147,7 @@ class Matcher {
     const at::Tensor changed = raised((wide_ + amplitude * direction).to(dtype_));
     f.fit = fit(candidate_ - exact_, changed - exact_, false);
     if (!(f.fit.size > 0)) return;
+    f.rest = rest(candidate_ - changed);
     f.fixed_amplitude = true;  // predicted element by element: all of it or it is something else
     f.detail += fmt::format(", amplitude {:.3g}", amplitude);
     found_.push_back(std::move(f));
@@ -144,9 +157,10 @@ class Matcher {
   const std::vector<FaultHypothesis>& hypotheses_;
   const at::ScalarType dtype_;
   const at::Tensor given_, candidate_, recorded_, exact_;
-  at::Tensor weight_;  // 1 / standard deviation of the noise at each element
-  at::Tensor wide_;    // the last op's result before its rounding
-  double norm_ = 0, difference_ = 0, noise_ = 0;
+  std::vector<at::Tensor> others_;  // the other valid arithmetics less `recorded`
+  at::Tensor weight_;               // 1 / standard deviation of the noise at each element
+  at::Tensor wide_;                 // the last op's result before its rounding
+  double norm_ = 0, difference_ = 0, noise_ = 0, nearest_ = 0;
   std::vector<Finding> found_;
 };
 

@@ -9,8 +9,18 @@
 
 namespace parity {
 
-/// The runs of the reference's program that go in step.
-enum LaneIndex : size_t { kOracle, kRecorded, kExact, kReordered, kPerturbed, kOwn, kLanes };
+/// The replays of the reference's program that go in step: fp64, the eight valid arithmetics of trace/replay.hpp in its
+/// order, fp64 on perturbed values, and the reference on its own values.
+enum LaneIndex : size_t {
+  kOracle,
+  kRecorded,
+  kExact,
+  kReordered,
+  kLastValid = kReordered + 5,
+  kPerturbed,
+  kOwn,
+  kLanes
+};
 
 /// Every hypothesis that reaches the boundary (`hypotheses` by deviation number), and a gain of all values, projected
 /// on the difference. Changes of fixed size were run beside the lane of exactly rounded ops, so that they predict

@@ -1,6 +1,7 @@
 #include "jobs/port_job.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -15,7 +16,10 @@
 #include "diagnose/finding.hpp"
 #include "diagnose/findings.hpp"
 #include "diagnose/stale.hpp"
+#include "jobs/exercise.hpp"
 #include "jobs/model_job.hpp"
+#include "jobs/port_coverage.hpp"
+#include "jobs/reproduction.hpp"
 #include "jobs/rows.hpp"
 #include "judge/port.hpp"
 #include "measure/local.hpp"
@@ -29,13 +33,14 @@ namespace parity {
 namespace {
 
 constexpr size_t kExplanations = 8;  // kept a row
+constexpr size_t kHiddenShown = 5;   // inputs and weights named that nothing compared moves with
 constexpr int kStaleRank = 2;        // a change that gives the value from the port's own inputs says more
 
 std::vector<ReplayOptions> lane_options() {
   std::vector<ReplayOptions> lanes(kLanes);
   lanes[kOracle].precision = lanes[kPerturbed].precision = Precision::fp64;
-  lanes[kExact].arithmetic = Arithmetic::exact;
-  lanes[kReordered].arithmetic = Arithmetic::reordered;
+  for (size_t lane = kRecorded; lane <= kLastValid; ++lane)
+    lanes[lane].arithmetic = static_cast<Arithmetic>(lane - kRecorded);
   return lanes;
 }
 
@@ -51,7 +56,10 @@ class PortJob {
         segments_(segments_of(program, pairing.marked)),
         ancestors_(program.marked_ancestors(pairing.marked)),
         dtype_(recorded_dtype(program)),
-        by_boundary_(program.boundaries.size(), nullptr) {
+        limits_(options.limits),
+        by_boundary_(program.boundaries.size(), nullptr),
+        exercise_(program),
+        reproduction_(dump, program, limits_) {
     for (const PortPair& pair : pairing.pairs) {
       by_boundary_[pair.boundary] = &pair;
       by_value_[program.boundaries[pair.boundary].value.id].push_back(pair.boundary);
@@ -63,9 +71,11 @@ class PortJob {
     DeviationSource source;
     if (options_.diagnose) {
       catalogue_ = std::make_unique<Catalogue>(program_, kOracle, kExact);
+      share_the_budget();
       source = [this](int op) { return start(op); };
     }
-    const auto reports = replay_in_step(dump_, program_, lane_options(), visit, source);
+    const auto ran = [this](int op, const auto& value) { exercise_.ran(op, value); };
+    const auto reports = replay_in_step(dump_, program_, lane_options(), visit, source, ran);
     for (const std::string& op : reports[kOracle].lowered) result_.warnings.push_back("not fp64 in the oracle: " + op);
     report_coverage(reports[kRecorded].opaque);
     std::stable_sort(result_.rows.begin(), result_.rows.end(),
@@ -84,22 +94,34 @@ class PortJob {
     return deviations;
   }
 
+  // As many sigma as the run's number of projections asks for.
+  void share_the_budget() {
+    int64_t tests = 1;
+    for (int op = 0; op < static_cast<int>(program_.ops.size()); ++op)
+      tests += static_cast<int64_t>(catalogue_->at(op).size());
+    limits_.z = {
+        sigma_limit(limits_.false_alarms.value, tests),
+        fmt::format("{} false alarms over {} named changes of the run (Sidak)", limits_.false_alarms.value, tests)};
+  }
+
   Replacements cross(const Crossing& crossing) {
+    Replacements replacements(kLanes);
+    const at::Tensor recorded = reproduction_.check(crossing.boundary, crossing.computed[kOwn]);
+    if (recorded.defined()) replacements[kOwn] = recorded;
     const PortPair* pair = by_boundary_[crossing.boundary];
     if (pair == nullptr) {
       const Boundary& skipped = program_.boundaries[crossing.boundary];
       const bool module = skipped.path.find('/') == std::string::npos;
       if (options_.diagnose && module) stale_.remember(skipped.path, skipped.call, crossing.computed[kOwn]);
-      return {};
+      return replacements;
     }
     OpResult row = describe(*pair);
     const at::Tensor value = aligned(*pair, row);
-    if (value.defined()) compare(row, value, crossing);
+    if (value.defined()) compare(row, value, crossing, recorded.defined() ? recorded : crossing.computed[kOwn]);
     if (wanted(row)) result_.rows.push_back(std::move(row));
-    if (!value.defined()) return {};
-    Replacements replacements(kLanes, value);
+    if (!value.defined()) return replacements;
+    std::fill(replacements.begin(), replacements.begin() + kOwn, value);
     replacements[kPerturbed] = perturbed(value);
-    replacements[kOwn] = std::nullopt;
     return replacements;
   }
 
@@ -133,17 +155,19 @@ class PortJob {
     return row;
   }
 
-  void compare(OpResult& row, const at::Tensor& value, const Crossing& crossing) {
+  // `own`: the reference's own value there, on its own inputs.
+  void compare(OpResult& row, const at::Tensor& value, const Crossing& crossing, const at::Tensor& own) {
     const auto& lanes = crossing.computed;
-    const Evidence evidence =
-        measure_local({value, lanes[kOracle], lanes[kRecorded], lanes[kExact], lanes[kReordered]});
+    const Evidence evidence = measure_local(
+        {value, lanes[kOracle], lanes[kRecorded], {lanes.begin() + kExact, lanes.begin() + kLastValid + 1}});
     row.forced = evidence.forced;
     row.oracle = evidence.oracle;
-    row.free = measure(lanes[kOwn], value);
+    row.free = measure(own, value);
     free_error_[row.index] = row.free->rel_l2.value_or(0);
     add_amplification(row, lanes);
     const std::vector<Finding> found = options_.diagnose ? findings(row, crossing, value) : std::vector<Finding>();
-    judge_port(row, evidence, segments_[row.index], found, options_.limits);
+    judge_port(row, evidence, segments_[row.index], found, limits_);
+    if (row.not_exercised.empty()) exercise_.compared(program_.boundaries[row.index].value.id);
     row.explanations = explanations(found);
     if (options_.paths || (row.gate == Gate::dtype_path && row.verdict == Verdict::fail))
       add_path(row, value, crossing);
@@ -168,8 +192,8 @@ class PortJob {
   std::vector<Explanation> explanations(const std::vector<Finding>& found) const {
     std::vector<Explanation> list;
     for (const Finding& f : found)
-      list.push_back({f.fault, f.detail, f.gate, f.fit.amplitude, f.fit.z, f.explained(),
-                      detectable_amplitude(f, options_.limits)});
+      list.push_back(
+          {f.fault, f.detail, f.gate, f.fit.amplitude, f.fit.z, f.explained(), detectable_amplitude(f, limits_)});
     std::stable_sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.explained > b.explained; });
     if (list.size() > kExplanations) list.resize(kExplanations);
     return list;
@@ -240,42 +264,36 @@ class PortJob {
     return matches_layer(row.path, options_.layer) || matches_layer(row.candidate_path, options_.layer);
   }
 
-  // A candidate with fewer tensors is judged by longer stretches of the reference's program.
-  std::string granularity() const {
-    std::vector<size_t> lengths;
-    const PortPair* longest = nullptr;
-    for (const PortPair& pair : pairing_.pairs) {
-      const size_t ops = segments_[pair.boundary].ops.size();
-      if (ops == 0) continue;
-      if (longest == nullptr || ops > segments_[longest->boundary].ops.size()) longest = &pair;
-      lengths.push_back(ops);
-    }
-    if (longest == nullptr) return "";
-    std::nth_element(lengths.begin(), lengths.begin() + lengths.size() / 2, lengths.end());
-    const size_t most = segments_[longest->boundary].ops.size(), median = lengths[lengths.size() / 2];
-    if (most == 1) return "";
-    const std::string& path = program_.boundaries[longest->boundary].path;
-    return fmt::format(
-        "{} compared points for {} ops: a verdict covers the ops since the compared points before it, {} at "
-        "the median, {} at most (before {})",
-        lengths.size(), program_.ops.size(), median, most, path.empty() ? "the model's result" : path);
-  }
-
   void report_coverage(const std::vector<std::string>& opaque) {
-    Pairing marked;
-    marked.marked = pairing_.marked;
-    for (const size_t c : pairing_.unmatched) marked.unmatched.push_back(candidate_[c].path);
     std::vector<size_t> uncovered;
-    result_.coverage = coverage_of(program_, marked, uncovered);
+    result_.coverage = port_coverage(program_, candidate_, pairing_, segments_, uncovered);
     result_.coverage.opaque = opaque;
-    result_.coverage.granularity = granularity();
     result_.coverage.directions = directions_;
+    for (const OpResult& row : result_.rows)
+      if (!row.not_exercised.empty())
+        result_.coverage.not_exercised.push_back(fmt::format("{} ({})", row.path, row.not_exercised));
     for (const size_t b : uncovered) {
       OpResult row = missing_row(row_of(program_, b),
                                  "the candidate has no counterpart, and none of its later tensors is computed from it");
       row.dtype = dtype_;
       if (wanted(row)) result_.rows.push_back(std::move(row));
     }
+    for (OpResult& row : reproduction_.rows()) result_.rows.push_back(std::move(row));
+    report_hidden();
+  }
+
+  void report_hidden() {
+    const std::vector<std::string> hidden = exercise_.hidden();
+    if (hidden.empty() || options_.layer != "all") return;
+    const size_t shown = std::min<size_t>(hidden.size(), kHiddenShown);
+    OpResult row = untrusted_row(
+        hidden.front(), "coverage",
+        fmt::format("no compared value moves with {}{}: nothing is shown about it (is a gate or a weight behind it "
+                    "zero? give other values, or record the port between)",
+                    fmt::join(hidden.begin(), hidden.begin() + static_cast<int64_t>(shown), ", "),
+                    hidden.size() > shown ? fmt::format(" and {} more inputs or weights", hidden.size() - shown) : ""));
+    row.index = static_cast<int64_t>(program_.boundaries.size());
+    result_.rows.push_back(std::move(row));
   }
 
   const Dump& dump_;
@@ -286,11 +304,14 @@ class PortJob {
   const std::vector<Segment> segments_;
   const std::vector<std::vector<size_t>> ancestors_;
   const std::string dtype_;
+  Thresholds limits_;
   std::vector<const PortPair*> by_boundary_;
   std::unordered_map<int64_t, std::vector<size_t>> by_value_;  // paired boundaries by value id
   std::unique_ptr<Catalogue> catalogue_;
   std::vector<FaultHypothesis> hypotheses_;  // by deviation number
   StaleRegistry stale_;
+  Exercise exercise_;
+  Reproduction reproduction_;
   std::map<int64_t, double> free_error_;
   int64_t directions_ = 0;
   JobResult result_;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <utility>
@@ -21,12 +22,35 @@ std::vector<std::pair<const char*, decltype(&std::declval<T&>().z)>> entries(T& 
           {"half_attention_ratio", &t.half_attention_ratio},
           {"half_unequal_share", &t.half_unequal_share},
           {"half_null_unequal_factor", &t.half_null_unequal_factor},
+          {"false_alarms", &t.false_alarms},
           {"z", &t.z},
           {"null_z_factor", &t.null_z_factor},
           {"gain_in_u", &t.gain_in_u},
           {"amplitude_tolerance", &t.amplitude_tolerance},
           {"explained", &t.explained},
           {"whole", &t.whole},
+          {"nearer", &t.nearer},
+      {"whole_sigma", &t.whole_sigma},
+          {"free_amplitude", &t.free_amplitude},
+          {"logic_sum_factor", &t.logic_sum_factor},
+          {"rounding_floor", &t.rounding_floor},
+          {"ratio_margin", &t.ratio_margin},
+          {"size_factor", &t.size_factor},
+          {"rounding_size", &t.rounding_size},
+          {"share_sigma", &t.share_sigma},
+          {"share_elements", &t.share_elements},
+          {"truncation_share", &t.truncation_share},
+          {"truncation_unequal", &t.truncation_unequal},
+          {"truncation_ulp", &t.truncation_ulp},
+          {"bias_elements", &t.bias_elements},
+          {"null_gain_factor", &t.null_gain_factor},
+          {"fp32_gain_in_u", &t.fp32_gain_in_u},
+          {"elementwise_library", &t.elementwise_library},
+          {"equally_good", &t.equally_good},
+          {"equally_good_floor", &t.equally_good_floor},
+          {"undecided", &t.undecided},
+          {"reproduced_half", &t.reproduced_half},
+          {"reproduced_sum", &t.reproduced_sum},
           {"whole_cast", &t.whole_cast}};
 }
 
@@ -64,6 +88,16 @@ Thresholds read_thresholds(const std::filesystem::path& file) {
     *found = {value, given["origin"].get<std::string>()};
   }
   return limits;
+}
+
+double sigma_limit(double budget, int64_t tests) {
+  const double each = -std::expm1(std::log1p(-budget) / static_cast<double>(std::max<int64_t>(1, tests)));
+  double low = 0, high = 40;
+  for (int i = 0; i < 200; ++i) {  // bisection: erfc falls
+    const double middle = (low + high) / 2;
+    (std::erfc(middle / std::sqrt(2.)) > each ? low : high) = middle;
+  }
+  return high;
 }
 
 nlohmann::json to_json(const Thresholds& limits) {

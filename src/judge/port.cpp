@@ -11,11 +11,10 @@
 #include "core/precision.hpp"
 #include "core/segment.hpp"
 #include "diagnose/finding.hpp"
+#include "judge/exercised.hpp"
 
 namespace parity {
 namespace {
-
-constexpr double kWhole = 8;  // sigma by Fisher's transform: a few hundred directions are tried on a tensor
 
 std::string percent(double share) { return fmt::format("{:.3g} %", 100 * share); }
 
@@ -34,14 +33,12 @@ class PortJudge {
         best_(best_finding(findings, limits)) {}
 
   void judge() {
-    const bool failed = structure() || dtype() || bitwise() || magnitude() || flips() || bias() || named();
+    const bool failed =
+        structure() || dtype() || integers() || bitwise() || magnitude() || flips() || bias() || named();
     if (failed) return accept_declared();
-    if (const std::string reason = why_untrusted(); !reason.empty()) {
-      row_.verdict = Verdict::untrusted;
-      row_.diagnosis = reason;
-      return;
-    }
     row_.verdict = Verdict::pass;
+    row_.not_exercised = why_not_exercised(e_.forced);
+    if (row_.not_exercised.empty()) power();
   }
 
  private:
@@ -70,9 +67,9 @@ class PortJudge {
   // elements has a standard deviation of 1 / sqrt(2 N) or less; two equal roundings give 1.41, one
   // left out of two .71.
   std::string rounding_by_error() const {
-    const double own = e_.oracle.reference_error.value_or(0), other = e_.oracle.candidate_error.value_or(0);
-    const double margin = .05 + 2.33 / std::sqrt(count_);
-    if (!(own > 0) || !(other > 0) || e_.towards_zero > .9) return "";
+    const double own = e_.recorded_error, other = e_.error;
+    const double margin = limits_.ratio_margin.value + 2.33 / std::sqrt(count_);  // 2.33: 99 %
+    if (!(own > 0) || !(other > 0) || e_.towards_zero > limits_.truncation_share.value) return "";
     if (std::log(other / own) > margin) return "extra rounding: ";
     return std::log(other / own) < -margin ? "missing rounding: " : "";
   }
@@ -81,10 +78,10 @@ class PortJudge {
   // factor of 3. Roundings of other intermediate values (another formula's) hit other elements and are of that size.
   const Finding* of_this_size() const {
     const Finding* nearest = nullptr;
-    double distance = std::log(3);
+    double distance = std::log(limits_.size_factor.value);
     for (const Finding& f : findings_) {
       if (f.gate != Gate::dtype_path || !(f.fit.size > 0)) continue;
-      const double d = std::abs(std::log(e_.oracle.candidate_error.value_or(0) / f.fit.size));
+      const double d = std::abs(std::log(e_.error / f.fit.size));
       if (d < distance) nearest = &f, distance = d;
     }
     return nearest;
@@ -105,7 +102,7 @@ class PortJudge {
 
   // A port in fp64 is judged by its logic; any other difference of width is a missing or extra rounding.
   bool dtype() {
-    const double error = e_.oracle.candidate_error.value_or(e_.forced.difference_norm > 0 ? INFINITY : 0);
+    const double error = e_.error;
     if (e_.candidate_dtype == at::kDouble || e_.candidate_dtype == at::kComplexDouble) return logic(error);
     if (e_.candidate_dtype == e_.reference_dtype) return false;
     if (!at::isFloatingType(e_.reference_dtype) && !at::isComplexType(e_.reference_dtype)) return false;  // integers
@@ -116,7 +113,8 @@ class PortJudge {
   }
 
   bool logic(double error) {
-    const double limit = std::max(limits_.logic_rel_l2.value, 6 * std::sqrt(segment_.sum_length) * 0x1p-53);
+    const double limit =
+        std::max(limits_.logic_rel_l2.value, limits_.logic_sum_factor.value * std::sqrt(segment_.sum_length) * 0x1p-53);
     row_.logic = {error, limit, error <= limit ? Verdict::pass : Verdict::fail};
     row_.limits.push_back({"logic.rel_l2", limit, false, limits_.logic_rel_l2.origin});
     fp64_ = true;
@@ -126,58 +124,84 @@ class PortJudge {
                                                error, limit));
   }
 
-  // Integers, and values that are another name of one compared before, or are only moved.
+  bool number() const { return at::isFloatingType(e_.reference_dtype) || at::isComplexType(e_.reference_dtype); }
+
+  // Equal, or equal as sets (a top-k's order), or decided otherwise only where valid arithmetics disagree, too: a tie.
+  bool integers() {
+    if (number() || fp64_) return false;
+    row_.limits.push_back({"decided_otherwise", 0, false, "rows of integers that no valid arithmetic decides so"});
+    row_.limits.back().measured = static_cast<double>(e_.decided_otherwise);
+    if (e_.decided_otherwise == 0) return false;
+    return fail_named(
+        Gate::logic,
+        fmt::format("{} rows hold other integers, where all valid arithmetics agree ({} of elements differ)",
+                    e_.decided_otherwise, percent(1 - e_.forced.bitwise_equal_share.value_or(0))));
+  }
+
+  // Values that are another name of one compared before, or are only moved.
   bool bitwise() {
-    if (fp64_) return false;
-    const bool number = at::isFloatingType(e_.reference_dtype) || at::isComplexType(e_.reference_dtype);
-    if (number && (segment_.arithmetic || !segment_.kind.starts_with("copy"))) return false;
-    row_.limits.push_back({"bitwise_equal_share", 1, true, "integers and copies: bitwise"});
+    if (fp64_ || !number() || segment_.arithmetic || !segment_.kind.starts_with("copy")) return false;
     const double share = e_.forced.bitwise_equal_share.value_or(0);
+    row_.limits.push_back({"bitwise_equal_share", 1, true, "copies: bitwise"});
+    row_.limits.back().measured = share;
     return share < 1 && fail_named(Gate::logic, fmt::format("{} of elements differ where values are only moved",
                                                             percent(1 - share)));
   }
 
-  bool magnitude() {
-    if (fp64_ || !e_.oracle.candidate_error) return false;
-    const double error = *e_.oracle.candidate_error, null = std::max(e_.null_error, .4 * unit_);
-    double limit = null;
-    std::string origin;
+  // The largest error that a valid arithmetic may have here. Zero where the oracle is zero and every valid arithmetic
+  // gives zero: then nothing but zero is right.
+  Limit error_limit() const {
+    const double floor = e_.scale > 0 ? limits_.rounding_floor.value * unit_ : 0;
+    const double null = std::max(e_.null_error, floor);
     if (is_half(e_.reference_dtype)) {
       const Threshold& factor = segment_.attention ? limits_.half_attention_ratio : limits_.half_ratio;
-      limit *= factor.value * (1 + 2.33 / std::sqrt(count_));
-      origin = fmt::format("null {:.2g} x {}: {}", null, factor.value, factor.origin);
-    } else {
-      const double sum = limits_.fp32_sum_factor.value * std::sqrt(static_cast<double>(segment_.sum_length)) * unit_;
-      limit = std::max(limits_.fp32_null_factor.value * null, sum);
-      origin = fmt::format("null {:.2g} x {}, sum of {}: {}", null, limits_.fp32_null_factor.value, segment_.sum_length,
-                           limits_.fp32_null_factor.origin);
+      return {"candidate_error", null * factor.value * (1 + 2.33 / std::sqrt(count_)), false,
+              fmt::format("null {:.2g} x {}: {}", null, factor.value, factor.origin)};
     }
-    row_.limits.push_back({"candidate_error", limit, false, origin});
-    if (error <= limit) return false;
-    return fail_named(
-        rounding_sized(error) ? Gate::dtype_path : Gate::logic,
-        fmt::format("on the candidate's own inputs its error is {:.2g} ({:.3g} u), the reference's own {:.2g}, "
-                    "limit {:.2g}",
-                    error, error / unit_, e_.oracle.reference_error.value_or(0), limit));
+    const double sum = e_.scale > 0 ? limits_.fp32_sum_factor.value * std::sqrt(segment_.sum_length) * unit_ : 0;
+    return {"candidate_error", std::max(limits_.fp32_null_factor.value * null, sum), false,
+            fmt::format("null {:.2g} x {}, sum of {}: {}", null, limits_.fp32_null_factor.value, segment_.sum_length,
+                        limits_.fp32_null_factor.origin)};
+  }
+
+  bool magnitude() {
+    if (fp64_ || !number() || e_.forced.count == 0) return false;
+    const Limit limit = error_limit();
+    row_.limits.push_back(limit);
+    row_.limits.back().measured = e_.error;
+    if (e_.error <= limit.value) return false;
+    return fail_named(rounding_sized(e_.error) ? Gate::dtype_path : Gate::logic,
+                      e_.scale > 0
+                          ? fmt::format("on the candidate's own inputs its error is {:.2g} ({:.3g} u), the reference's "
+                                        "own {:.2g}, limit {:.2g}",
+                                        e_.error, e_.error / unit_, e_.recorded_error, limit.value)
+                          : fmt::format("the reference is exactly zero here, on the candidate's own inputs, and the "
+                                        "candidate is not: norm {:.2g}, limit {:.2g}",
+                                        e_.error, limit.value));
   }
 
   // Could a few roundings to half width make this error? In fp32 a finding must say so.
   bool rounding_sized(double error) const {
-    return is_half(e_.reference_dtype) && error < 4 * std::max(e_.null_error, unit_);
+    return is_half(e_.reference_dtype) && error < limits_.rounding_size.value * std::max(e_.null_error, unit_);
   }
 
   double flip_limit() const {
     const double share = limits_.half_unequal_share.value + limits_.half_null_unequal_factor.value * e_.null_unequal;
-    return share + 3 * std::sqrt(share / count_) + 2 / count_;
+    return std::min(
+        1., share + limits_.share_sigma.value * std::sqrt(share / count_) + limits_.share_elements.value / count_);
   }
 
   bool flips() {
     if (fp64_ || !is_half(e_.reference_dtype) || segment_.attention || !e_.forced.bitwise_equal_share) return false;
     const double unequal = e_.unequal, limit = flip_limit();
+    if (limit >= 1) return false;  // valid arithmetics differ everywhere: a share says nothing
     row_.limits.push_back({"bitwise_equal_share", 1 - limit, true,
                            fmt::format("null {}: {}", percent(e_.null_unequal), limits_.half_unequal_share.origin)});
+    row_.limits.back().measured = 1 - unequal;
     if (unequal <= limit) return false;
-    const bool truncated = e_.towards_zero > .95 && unequal > .25 && e_.forced.max_ulp.value_or(9) <= 2;
+    const bool truncated = e_.towards_zero > limits_.truncation_share.value &&
+                           unequal > limits_.truncation_unequal.value &&
+                           e_.forced.max_ulp.value_or(INFINITY) <= limits_.truncation_ulp.value;
     return fail_named(
         Gate::dtype_path,
         fmt::format("{}{} of elements differ bitwise from the reference's casts on the same inputs (limit {}): "
@@ -186,34 +210,56 @@ class PortJudge {
   }
 
   bool bias() {
-    if (fp64_ || !e_.oracle.candidate_error || count_ < 64) return false;
-    const double z = std::max(limits_.z.value, limits_.null_z_factor.value * std::abs(e_.null_gain.z));
-    const double gain = std::max({limits_.gain_in_u.value * unit_, 3 * std::abs(e_.null_gain.amplitude),
-                                  is_half(e_.reference_dtype) ? 0. : 2 * unit_});
+    if (fp64_ || !number() || e_.scale == 0 || count_ < limits_.bias_elements.value) return false;
+    const double z = std::max(limits_.z.value, limits_.null_z_factor.value * std::abs(e_.null_gain.sigma()));
+    const double gain =
+        std::max({limits_.gain_in_u.value * unit_, limits_.null_gain_factor.value * std::abs(e_.null_gain.amplitude),
+                  is_half(e_.reference_dtype) ? 0. : limits_.fp32_gain_in_u.value * unit_});
     row_.limits.push_back({"gain", gain, false, limits_.gain_in_u.origin});
-    if (std::abs(e_.gain.z) <= z || std::abs(e_.gain.amplitude) <= gain) return false;
+    row_.limits.back().measured = std::abs(e_.gain.amplitude);
+    if (std::abs(e_.gain.sigma()) <= z || std::abs(e_.gain.amplitude) <= gain) return false;
     return fail_named(
-        Gate::logic, fmt::format("gain: values are {:+.3g} of their size off in one direction (z {:.0f}, limit {:.0f})",
-                                 e_.gain.amplitude, e_.gain.z, z));
+        Gate::logic, fmt::format("gain: values are {:+.3g} of their size off in one direction (z {:.0f}, limit {:.1f})",
+                                 e_.gain.amplitude, e_.gain.sigma(), z));
   }
 
+  // Below every limit of size: a change that is known by its direction.
   bool named() {
     if (best_ == nullptr || e_.forced.difference_norm == 0) return false;
-    // A rsqrt or exp of another library is off by part of a rounding, the same for a whole row: XLA's rsqrt on CPU by
-    // 1e-8 to 5e-8. No eps and no gain is told from that.
     if (!is_half(e_.reference_dtype) && !best_->fixed_amplitude &&
-        std::abs(best_->fit.amplitude) * best_->fit.size <= 2 * unit_)
+        std::abs(best_->fit.amplitude) * best_->fit.size <= limits_.elementwise_library.value * unit_)
       return false;
-    // Most of the difference in one direction: right arithmetics differ from each other at random.
-    const bool cast = best_->gate == Gate::dtype_path && is_half(e_.reference_dtype);
-    const bool whole =
-        best_->explained() > (cast ? limits_.whole_cast : limits_.whole).value && best_->fit.fisher() > kWhole;
-    if (!whole && std::abs(best_->fit.z) < limits_.z.value) return false;
+    if (!explains_the_difference(*best_)) return false;
     return fail(
         best_->gate,
         fmt::format(
             "{} ({}; amplitude {:.2f}, z {:.0f}): below every magnitude limit, found by its direction (size {:.2g})",
-            best_->fault, best_->detail, best_->fit.amplitude, best_->fit.z, best_->fit.size));
+            best_->fault, best_->detail, best_->fit.amplitude, best_->fit.sigma(), best_->fit.size));
+  }
+
+  // Most of the difference in one direction (valid arithmetics differ from each other at random), or a part of it that
+  // chance does not give and whose size is that of the change.
+  bool explains_the_difference(const Finding& f) const {
+    if (!(f.rest < limits_.nearer.value)) return false;
+    const bool cast = f.gate == Gate::dtype_path && is_half(e_.reference_dtype);
+    const double most = (cast ? limits_.whole_cast : limits_.whole).value;
+    if (f.explained() > most && f.fit.fisher() > limits_.whole_sigma.value) return true;
+    if (std::abs(f.fit.sigma()) < limits_.z.value) return false;
+    const double factor = limits_.free_amplitude.value, size = std::abs(f.fit.amplitude);
+    return f.fixed_amplitude || (size <= factor && size >= 1 / factor);
+  }
+
+  // Where valid arithmetics alone lie far apart, a pass would say nothing.
+  void power() {
+    if (fp64_ || !number() || e_.forced.difference_norm == 0) return;
+    const double limit = error_limit().value;
+    if (limit < limits_.undecided.value) return;
+    row_.verdict = Verdict::inconclusive;
+    row_.diagnosis = fmt::format(
+        "valid arithmetics alone lie {:.2g} apart here: a fault below {:.2g} cannot be told from them; compare in "
+        "fp32, "
+        "or record this part at level op",
+        e_.null_error, limit);
   }
 
   void accept_declared() {
@@ -224,16 +270,6 @@ class PortJudge {
         row_.diagnosis = fmt::format("declared (--accept-path {}): {}", glob, row_.diagnosis);
         return;
       }
-  }
-
-  std::string why_untrusted() const {
-    const Stats& s = e_.forced;
-    if (s.count == 0) return "empty tensor";
-    if (s.nan_reference == s.count) return "no finite element in the reference";
-    if (s.constant_reference && s.count > 1) return "the reference is constant: nothing was exercised";
-    if (s.zeros_reference * 10 > s.count * 9 && s.count > 1)
-      return "more than 90 % of the reference is zero: nothing was exercised";
-    return "";
   }
 
   OpResult& row_;
@@ -249,16 +285,17 @@ class PortJudge {
 }  // namespace
 
 double detectable_amplitude(const Finding& f, const Thresholds& limits) {
-  return f.fit.z == 0 ? INFINITY : limits.z.value * std::abs(f.fit.amplitude / f.fit.z);
+  return f.fit.sigma() == 0 ? INFINITY : limits.z.value * std::abs(f.fit.amplitude / f.fit.sigma());
 }
 
 namespace {
 
 // Is the difference this change, and not another that happens to point there?
 bool significant(const Finding& f, const Thresholds& limits) {
-  const double amplitude = std::abs(f.fit.amplitude), sigma = f.fit.z == 0 ? INFINITY : amplitude / std::abs(f.fit.z);
+  const double amplitude = std::abs(f.fit.amplitude),
+               sigma = f.fit.sigma() == 0 ? INFINITY : amplitude / std::abs(f.fit.sigma());
   const bool fits = f.explained() > limits.explained.value && std::abs(f.fit.fisher()) > limits.z.value;
-  if (!fits && std::abs(f.fit.z) < limits.z.value) return false;
+  if (!fits && std::abs(f.fit.sigma()) < limits.z.value) return false;
   if (amplitude < limits.null_z_factor.value * f.null_amplitude) return false;
   return !f.fixed_amplitude || std::abs(f.fit.amplitude - 1) <= limits.amplitude_tolerance.value + 4 * sigma;
 }
@@ -275,7 +312,9 @@ const Finding* best_finding(const std::vector<Finding>& findings, const Threshol
   const Finding* best = nullptr;
   const auto key = [](const Finding& f) { return std::tuple(f.rank, !f.fixed_amplitude, unexplained(f)); };
   for (const Finding& f : findings) {
-    if (!significant(f, limits) || unexplained(f) > 1.3 * least + 2 * f.noise + .002) continue;
+    if (!significant(f, limits) ||
+        unexplained(f) > limits.equally_good.value * least + 2 * f.noise + limits.equally_good_floor.value)
+      continue;
     if (best == nullptr || key(f) < key(*best)) best = &f;
   }
   return best;

@@ -3,6 +3,8 @@
 #pragma once
 #include <ATen/ATen.h>
 
+#include <vector>
+
 #include "measure/evidence.hpp"
 
 namespace parity {
@@ -15,11 +17,10 @@ Projection project(const at::Tensor& difference, const at::Tensor& direction, do
 
 /// The values at one boundary, in the reference's layout, all computed from the candidate's values before it.
 struct LocalValues {
-  at::Tensor candidate;  // as recorded
-  at::Tensor oracle;     // fp64
-  at::Tensor recorded;   // the reference's dtypes and kernels
-  at::Tensor exact;      // the reference's dtypes, every op exactly rounded
-  at::Tensor reordered;  // the reference's dtypes, sums in another order
+  at::Tensor candidate;           // as recorded
+  at::Tensor oracle;              // fp64
+  at::Tensor recorded;            // the reference's dtypes and kernels
+  std::vector<at::Tensor> valid;  // the reference's dtypes, other valid arithmetics (trace/replay.hpp, Arithmetic)
 };
 
 /// Throws Error for shapes that do not agree.

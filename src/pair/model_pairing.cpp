@@ -1,5 +1,11 @@
 #include "pair/model_pairing.hpp"
 
+#include <algorithm>
+#include <numeric>
+#include <unordered_map>
+
+#include "trace/flow.hpp"
+
 namespace parity {
 
 const Pair* Pairing::find(const PointKey& candidate) const {
@@ -28,6 +34,42 @@ Pairing pair_points(const Program& program, const PortedModel& model, const Reco
   return pairing;
 }
 
+namespace {
+
+// The value behind views: they show the numbers of what they view.
+int64_t behind_views(const std::unordered_map<int64_t, int64_t>& viewed, int64_t id) {
+  for (auto found = viewed.find(id); found != viewed.end(); found = viewed.find(id)) id = found->second;
+  return id;
+}
+
+// Boundaries whose value is another name, or a view, of a marked one's (a returned hidden state).
+std::vector<bool> other_names_of(const Program& program, const std::vector<bool>& marked) {
+  const Flow flow = analyse_flow(program);
+  std::unordered_map<int64_t, int64_t> viewed;
+  for (const OpFlow& op : flow.ops)
+    for (const int64_t id : op.fresh)
+      if (op.base >= 0 && op.base != id) viewed.emplace(id, op.base);
+  const auto elements = [](const Value& value) {
+    return std::accumulate(value.shape.begin(), value.shape.end(), int64_t{1}, std::multiplies<>());
+  };
+  std::map<int64_t, int64_t> compared;  // value -> elements
+  for (size_t b = 0; b < marked.size(); ++b)
+    if (marked[b]) {
+      const Value& value = program.boundaries[b].value;
+      int64_t& most = compared[behind_views(viewed, value.id)];
+      most = std::max(most, elements(value));
+    }
+  std::vector<bool> alias(marked.size(), false);
+  for (size_t b = 0; b < marked.size(); ++b) {
+    const Value& value = program.boundaries[b].value;
+    const auto found = compared.find(behind_views(viewed, value.id));
+    alias[b] = found != compared.end() && found->second >= elements(value);
+  }
+  return alias;
+}
+
+}  // namespace
+
 Coverage coverage_of(const Program& program, const Pairing& pairing, std::vector<size_t>& uncovered) {
   std::vector<bool> is_output(program.boundaries.size());
   for (size_t b = 0; b < is_output.size(); ++b) {
@@ -35,13 +77,14 @@ Coverage coverage_of(const Program& program, const Pairing& pairing, std::vector
     is_output[b] = path.empty() || path.starts_with("[");  // the root's result, and its further tensors
   }
   const std::vector<bool> covered = program.covered_by(pairing.marked), live = program.covered_by(is_output);
+  const std::vector<bool> alias = other_names_of(program, pairing.marked);
   Coverage coverage;
   coverage.unmatched_candidates = pairing.unmatched;
   for (size_t b = 0; b < pairing.marked.size(); ++b) {
     const std::string& path = program.boundaries[b].path;
     if (pairing.marked[b]) {
       ++coverage.paired;
-    } else if (covered[b]) {
+    } else if (covered[b] || alias[b]) {
       ++coverage.covered;
     } else if (!live[b]) {
       ++coverage.unused;

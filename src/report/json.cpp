@@ -40,6 +40,7 @@ json limits_json(const std::vector<Limit>& limits) {
     out.push_back({{"statistic", plain(l.statistic)},
                    {"value", value(l.value)},
                    {"at_least", l.at_least},
+                   {"measured", value(l.measured)},
                    {"origin", plain(l.origin)}});
   return out;
 }
@@ -131,6 +132,7 @@ json coverage_json(const std::map<std::string, Coverage>& all) {
                              {"unused_paths", texts(c.unused_paths)},
                              {"unmatched_candidates", texts(c.unmatched_candidates)},
                              {"opaque", texts(c.opaque)},
+                             {"not_exercised", texts(c.not_exercised)},
                              {"granularity", plain(c.granularity)},
                              {"directions", c.directions}};
   return out;

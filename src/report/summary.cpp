@@ -116,6 +116,8 @@ std::vector<std::string> coverage_lines(const Report& report) {
     if (c.unused > 0) line += fmt::format(", {} that no output uses", c.unused);
     if (!c.unmatched_candidates.empty())
       line += fmt::format("; {} candidate tensors without reference", c.unmatched_candidates.size());
+    if (!c.not_exercised.empty())
+      line += fmt::format("; {} compared values show little (constant, zero or empty)", c.not_exercised.size());
     if (!c.opaque.empty()) line += fmt::format("; not replayed (recorded values used): {}", fmt::join(c.opaque, ", "));
     out.push_back(line);
   }
@@ -151,7 +153,7 @@ std::vector<std::string> limit_lines(const OpResult& op) {
   if (op.logic.limit)
     out.push_back(fmt::format("fp64 logic: rel_l2 {} (must be <= {:.3g})", number(op.logic.rel_l2), *op.logic.limit));
   for (const Limit& l : op.limits)
-    out.push_back(fmt::format("{} {} (must be {} {:.3g}; {})", l.statistic, number(statistic(op, l.statistic)),
+    out.push_back(fmt::format("{} {} (must be {} {:.3g}; {})", l.statistic, number(l.measured ? l.measured : statistic(op, l.statistic)),
                               l.at_least ? ">=" : "<=", l.value, l.origin));
   return out;
 }

@@ -6,8 +6,8 @@
 #include "core/error.hpp"
 #include "trace/definitions.hpp"
 #include "trace/flow.hpp"
-#include "trace/reorder.hpp"
 #include "trace/settings.hpp"
+#include "trace/valid.hpp"
 
 namespace parity {
 namespace {
@@ -119,11 +119,10 @@ Results Executor::call_with(const Op& op, const c10::OperatorHandle& handle, con
   const Definition* definition = find_definition(op.name);
   require_attention_fits(op, stack);
   const DefaultDtype default_dtype(default_dtype_for(op, stack, precision_));
-  if (arithmetic_ == Arithmetic::reordered && !writes && !op.view)
-    if (auto results = run_reordered(op, handle.schema(), stack, [&](const torch::jit::Stack& other) {
-          return flatten_results(call_boxed(handle, other));
-        }))
-      return *results;
+  if (arithmetic_ != Arithmetic::kernel && arithmetic_ != Arithmetic::exact && !writes && !op.view) {
+    const auto kernel = [&](const torch::jit::Stack& other) { return flatten_results(call_boxed(handle, other)); };
+    if (auto results = run_otherwise(arithmetic_, op, handle.schema(), stack, kernel)) return *results;
+  }
   if (definition != nullptr && !definition->runs_here) return definition->compute(handle.schema(), stack);
   try {
     return flatten_results(call_boxed(handle, stack));

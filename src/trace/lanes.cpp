@@ -16,8 +16,8 @@ namespace {
 class InStep {
  public:
   InStep(const Dump& dump, const Program& program, const std::vector<ReplayOptions>& lanes,
-         const CrossingVisitor& visit, const DeviationSource& source)
-      : program_(program), visit_(visit), source_(source), flow_(analyse_flow(program)) {
+         const CrossingVisitor& visit, const DeviationSource& source, const OpObserver& observer)
+      : program_(program), visit_(visit), source_(source), observer_(observer), flow_(analyse_flow(program)) {
     for (const ReplayOptions& options : lanes) {
       lanes_.push_back(std::make_unique<Lane>(dump, program, flow_, options));
       if (options.begin != lanes.front().begin || options.end != lanes.front().end)
@@ -34,6 +34,7 @@ class InStep {
       for (const auto& world : worlds_) world->step(i);
       for (const auto& lane : lanes_)
         if (!lane->skips(i)) lane->step(i);
+      if (observer_ && i >= begin) observer_(i, [&](int64_t id) { return lanes_.front()->get(id); });
       if (i >= begin) cross(i + 1);
       for (const auto& lane : lanes_)
         if (!lane->skips(i)) lane->release(i);
@@ -80,6 +81,7 @@ class InStep {
   const Program& program_;
   const CrossingVisitor& visit_;
   const DeviationSource& source_;
+  const OpObserver& observer_;
   Flow flow_;
   std::vector<std::unique_ptr<Lane>> lanes_;
   std::list<std::unique_ptr<World>> worlds_;
@@ -90,12 +92,12 @@ class InStep {
 
 std::vector<ReplayReport> replay_in_step(const Dump& dump, const Program& program,
                                          const std::vector<ReplayOptions>& lanes, const CrossingVisitor& visit,
-                                         const DeviationSource& deviations) {
+                                         const DeviationSource& deviations, const OpObserver& observer) {
   // Recorded below autograd and autocast, so replayed below them.
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
   const RecordedSettings settings(dump.provenance());
-  return InStep(dump, program, lanes, visit, deviations).run();
+  return InStep(dump, program, lanes, visit, deviations, observer).run();
 }
 
 }  // namespace parity

@@ -12,12 +12,18 @@
 
 namespace parity {
 
-/// Which arithmetic stands behind each op of a replay in the recorded dtypes: other right implementations of the same
-/// cast placement, whose distance from the recorded kernels is the null of a comparison.
-///   kernel     LibTorch's kernel for the recorded dtypes
-///   exact      the op in fp64 on the same (rounded) arguments, its result rounded once to the recorded dtype
-///   reordered  sums taken in the opposite order; fused attention as separate products and softmax in its own dtype
-enum class Arithmetic { kernel, exact, reordered };
+/// Which arithmetic stands behind each op of a replay in the recorded dtypes: valid implementations of the same cast
+/// placement, chosen to span what libraries and machines do. Their distances from each other are the null distribution
+/// of a comparison. Sums of half-width floats are taken in fp32 everywhere and rounded once.
+///   kernel       LibTorch's kernel for the recorded dtypes
+///   exact        the op in fp64 on the same (rounded) arguments, its result rounded once to the recorded dtype
+///   reordered    sums in the opposite order; attention as products and softmax, every step rounded to its own dtype
+///   split        sums in two halves; norms in two passes; eager attention with softmax in fp32 and P rounded
+///   blocked      sums in blocks one after the other; norms in one pass; tiled attention with P rounded
+///   pairwise     sums as a tree; a root and a division for a reciprocal root; tiled attention, nothing rounded between
+///   interleaved  four interleaved partial sums; gains folded into a norm's scale; attention as ATen's math path
+///   transposed   products with their operands exchanged; attention in fp32 throughout
+enum class Arithmetic { kernel, exact, reordered, split, blocked, pairwise, interleaved, transposed };
 
 struct ReplayOptions {
   Precision precision = Precision::recorded;
@@ -36,6 +42,10 @@ struct ReplayReport {
 /// from it (converted to the replay's dtype there); nullopt leaves it alone. The tensor is only valid (unaliased by
 /// later in-place ops) during the call.
 using BoundaryVisitor = std::function<std::optional<at::Tensor>(size_t boundary, const at::Tensor& computed)>;
+
+/// A stored value as the program describes it. Throws Error when the dataset is missing, damaged, or of another dtype
+/// or shape.
+at::Tensor stored_value(const Dump& dump, const Value& value);
 
 /// One linear pass; memory is bounded by live values (each is dropped after its last use).
 /// Throws Error naming the op when an operator is unknown to this LibTorch or an argument does not fit its schema.

@@ -32,43 +32,43 @@ bool from_earlier_call(const ProgramIndex& program, int64_t id, int reader, int 
 using Change = at::Tensor (*)(const at::Tensor& old, const at::Tensor& now, int64_t axis);
 
 void joined_to_the_past(const ProgramIndex& program, int index, Hypotheses& to) {
-  struct Named {
+  struct CacheChange {
     const char* what;
     Change change;
   };
   static constexpr std::array kChanges{
-      Named{"new values before the old",
+      CacheChange{"new values before the old",
             [](const at::Tensor& o, const at::Tensor& n, int64_t a) {
               return at::cat({n, o}, a);
             }},
-      Named{"one place late",
+      CacheChange{"one place late",
             [](const at::Tensor& o, const at::Tensor& n, int64_t a) {
               return at::cat({o.narrow(a, 1, o.size(a) - 1), n.narrow(a, 0, 1), n}, a);
             }},
-      Named{"rolled by one",
+      CacheChange{"rolled by one",
             [](const at::Tensor& o, const at::Tensor& n, int64_t a) {
               return at::cat({o.roll({1}, {a}), n}, a);
             }},
-      Named{"rolled back by one",
+      CacheChange{"rolled back by one",
             [](const at::Tensor& o, const at::Tensor& n, int64_t a) {
               return at::cat({o.roll({-1}, {a}), n}, a);
             }},
-      Named{"forgotten (zeros)",
+      CacheChange{"forgotten (zeros)",
             [](const at::Tensor& o, const at::Tensor& n, int64_t a) {
               return at::cat({at::zeros_like(o), n}, a);
             }},
-      Named{"the first new value repeated instead",
+      CacheChange{"the first new value repeated instead",
             [](const at::Tensor& o, const at::Tensor& n, int64_t a) {
               return at::cat({n.narrow(a, 0, 1).expand_as(o), n}, a);
             }},
-      Named{"its last value repeated",
+      CacheChange{"its last value repeated",
             [](const at::Tensor& o, const at::Tensor& n, int64_t a) {
               return at::cat({o.narrow(a, o.size(a) - 1, 1).expand_as(o), n}, a);
             }},
-      Named{"its last value alone, zeros before", [](const at::Tensor& o, const at::Tensor& n, int64_t a) {
+      CacheChange{"its last value alone, zeros before", [](const at::Tensor& o, const at::Tensor& n, int64_t a) {
               return at::cat({at::zeros_like(o.narrow(a, 1, o.size(a) - 1)), o.narrow(a, o.size(a) - 1, 1), n}, a);
             }}};
-  for (const Named& c : kChanges) {
+  for (const CacheChange& c : kChanges) {
     add_fault(to, program, index, "causal cache", c.what, [change = c.change](OpCall& call) {
       const std::vector<at::Tensor> parts = call.value("tensors").toTensorVector();
       if (parts.size() != 2 || parts[0].dim() != parts[1].dim()) throw std::runtime_error("not (old, new)");
