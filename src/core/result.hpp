@@ -40,6 +40,8 @@ struct Explanation {
   Gate gate = Gate::logic;
   double amplitude = 0, z = 0;  // 1 when the difference is that change and noise; significance
   double explained = 0;         // share of the squared difference
+  double rest = 1;              // squared distance from this change, over that from the nearest valid arithmetic
+  double null_amplitude = 0;    // largest amplitude of a valid arithmetic in the same direction
   double detectable = 0;        // the smallest amplitude that would have been significant
 };
 

@@ -21,6 +21,7 @@
 #include "jobs/port_coverage.hpp"
 #include "jobs/reproduction.hpp"
 #include "jobs/rows.hpp"
+#include "judge/naming.hpp"
 #include "judge/port.hpp"
 #include "measure/local.hpp"
 #include "measure/measure.hpp"
@@ -34,6 +35,7 @@ namespace {
 
 constexpr size_t kExplanations = 8;  // kept a row
 constexpr size_t kHiddenShown = 5;   // inputs and weights named that nothing compared moves with
+constexpr double kCertain = 99;      // sigma of a bitwise repetition
 constexpr int kStaleRank = 2;        // a change that gives the value from the port's own inputs says more
 
 std::vector<ReplayOptions> lane_options() {
@@ -192,8 +194,8 @@ class PortJob {
   std::vector<Explanation> explanations(const std::vector<Finding>& found) const {
     std::vector<Explanation> list;
     for (const Finding& f : found)
-      list.push_back(
-          {f.fault, f.detail, f.gate, f.fit.amplitude, f.fit.z, f.explained(), detectable_amplitude(f, limits_)});
+      list.push_back({f.fault, f.detail, f.gate, f.fit.amplitude, f.fit.sigma(), f.explained(), f.rest,
+                      f.null_amplitude, detectable_amplitude(f, limits_)});
     std::stable_sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.explained > b.explained; });
     if (list.size() > kExplanations) list.resize(kExplanations);
     return list;
@@ -237,7 +239,9 @@ class PortJob {
     directions_ += static_cast<int64_t>(found.size());
     if (!older.empty() && row.forced->bitwise_equal_share.value_or(1) < 1) {
       Finding f{"stale value", as + older, Gate::logic, true, {}, 0};
-      f.fit = {1, 99, 1, 1, 1};
+      f.fit.amplitude = f.fit.explained = f.fit.correlation = f.fit.size = 1;  // bit by bit: certain
+      f.fit.z = f.fit.z_rows = kCertain;
+      f.rest = 0;
       f.rank = kStaleRank;
       found.push_back(std::move(f));
     }

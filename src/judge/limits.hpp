@@ -38,6 +38,10 @@ struct Thresholds {
   Threshold explained{.3, "of the squared difference: a change that explains less is a coincidence of directions"};
   Threshold whole{.8, "of the squared difference: explained by one direction, it is that change below 6 sigma, too"};
   Threshold nearer{.9, "of the squared distance from the nearest valid arithmetic: a name must come nearer than that"};
+  Threshold much_nearer{
+      .4,
+      "of the squared distance from the nearest valid arithmetic: nearer than rounding noise alone can "
+      "bring an unrounded value (half of it), the amplitude of valid arithmetics no longer counts"};
   Threshold whole_sigma{8, "Fisher's transform of the correlation: a few hundred directions are tried on a tensor"};
   Threshold free_amplitude{
       4,

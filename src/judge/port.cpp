@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <tuple>
 
 #include "core/dtype_kind.hpp"
 #include "core/glob.hpp"
@@ -12,6 +11,7 @@
 #include "core/segment.hpp"
 #include "diagnose/finding.hpp"
 #include "judge/exercised.hpp"
+#include "judge/naming.hpp"
 
 namespace parity {
 namespace {
@@ -229,24 +229,12 @@ class PortJudge {
     if (!is_half(e_.reference_dtype) && !best_->fixed_amplitude &&
         std::abs(best_->fit.amplitude) * best_->fit.size <= limits_.elementwise_library.value * unit_)
       return false;
-    if (!explains_the_difference(*best_)) return false;
+    if (!explains_the_difference(*best_, is_half(e_.reference_dtype), limits_)) return false;
     return fail(
         best_->gate,
         fmt::format(
             "{} ({}; amplitude {:.2f}, z {:.0f}): below every magnitude limit, found by its direction (size {:.2g})",
             best_->fault, best_->detail, best_->fit.amplitude, best_->fit.sigma(), best_->fit.size));
-  }
-
-  // Most of the difference in one direction (valid arithmetics differ from each other at random), or a part of it that
-  // chance does not give and whose size is that of the change.
-  bool explains_the_difference(const Finding& f) const {
-    if (!(f.rest < limits_.nearer.value)) return false;
-    const bool cast = f.gate == Gate::dtype_path && is_half(e_.reference_dtype);
-    const double most = (cast ? limits_.whole_cast : limits_.whole).value;
-    if (f.explained() > most && f.fit.fisher() > limits_.whole_sigma.value) return true;
-    if (std::abs(f.fit.sigma()) < limits_.z.value) return false;
-    const double factor = limits_.free_amplitude.value, size = std::abs(f.fit.amplitude);
-    return f.fixed_amplitude || (size <= factor && size >= 1 / factor);
   }
 
   // Where valid arithmetics alone lie far apart, a pass would say nothing.
@@ -283,42 +271,6 @@ class PortJudge {
 };
 
 }  // namespace
-
-double detectable_amplitude(const Finding& f, const Thresholds& limits) {
-  return f.fit.sigma() == 0 ? INFINITY : limits.z.value * std::abs(f.fit.amplitude / f.fit.sigma());
-}
-
-namespace {
-
-// Is the difference this change, and not another that happens to point there?
-bool significant(const Finding& f, const Thresholds& limits) {
-  const double amplitude = std::abs(f.fit.amplitude),
-               sigma = f.fit.sigma() == 0 ? INFINITY : amplitude / std::abs(f.fit.sigma());
-  const bool fits = f.explained() > limits.explained.value && std::abs(f.fit.fisher()) > limits.z.value;
-  if (!fits && std::abs(f.fit.sigma()) < limits.z.value) return false;
-  if (amplitude < limits.null_z_factor.value * f.null_amplitude) return false;
-  return !f.fixed_amplitude || std::abs(f.fit.amplitude - 1) <= limits.amplitude_tolerance.value + 4 * sigma;
-}
-
-double unexplained(const Finding& f) { return std::max(0., 1 - f.explained()); }
-
-}  // namespace
-
-const Finding* best_finding(const std::vector<Finding>& findings, const Thresholds& limits) {
-  double least = INFINITY;
-  for (const Finding& f : findings)
-    if (significant(f, limits)) least = std::min(least, unexplained(f));
-  // Equally good up to the noise: the one that says more, of fixed size before free, then the better one.
-  const Finding* best = nullptr;
-  const auto key = [](const Finding& f) { return std::tuple(f.rank, !f.fixed_amplitude, unexplained(f)); };
-  for (const Finding& f : findings) {
-    if (!significant(f, limits) ||
-        unexplained(f) > limits.equally_good.value * least + 2 * f.noise + limits.equally_good_floor.value)
-      continue;
-    if (best == nullptr || key(f) < key(*best)) best = &f;
-  }
-  return best;
-}
 
 void judge_port(OpResult& row, const Evidence& evidence, const Segment& segment, const std::vector<Finding>& findings,
                 const Thresholds& limits) {

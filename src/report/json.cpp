@@ -56,6 +56,8 @@ json explanations_json(const std::vector<Explanation>& list) {
                    {"amplitude", value(e.amplitude)},
                    {"z", value(e.z)},
                    {"explained", value(e.explained)},
+                   {"rest", value(e.rest)},
+                   {"null_amplitude", value(e.null_amplitude)},
                    {"detectable", value(e.detectable)}});
   return out;
 }
