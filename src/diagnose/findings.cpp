@@ -35,8 +35,11 @@ class Matcher {
         exact_(raised(crossing.computed[kExact])) {
     norm_ = std::sqrt(squares(recorded_));
     difference_ = nearest_ = squares(candidate_ - recorded_);
-    for (const size_t other : {kExact, kReordered})
-      noise_ = std::max(noise_, squares(raised(crossing.computed[other]) - recorded_));
+    for (const at::Tensor& other : valid_values(crossing_, hypotheses_)) {
+      others_.push_back(raised(other) - recorded_);
+      noise_ = std::max(noise_, squares(others_.back()));
+      nearest_ = std::min(nearest_, squares(candidate_ - recorded_ - others_.back()));
+    }
     if (is_half(dtype_)) weight_ = 1 / noise_by_element().sqrt();
   }
 
@@ -46,7 +49,8 @@ class Matcher {
     for (const DeviatingValue& d : crossing_.deviating)
       if (hypotheses_[d.deviation].wide_op >= 0 && hypotheses_[d.deviation].wide_op == final_op)
         wide_ = raised(d.value);
-    for (const DeviatingValue& d : crossing_.deviating) add(hypotheses_[d.deviation], raised(d.value));
+    for (const DeviatingValue& d : crossing_.deviating)
+      if (!hypotheses_[d.deviation].valid) add(hypotheses_[d.deviation], raised(d.value));
     pursue();
     FaultHypothesis gain{"gain", "all values scaled", Gate::logic, false, {}};
     gain.rank = 3;  // many faults scale a little on the way: any other name says more
@@ -177,6 +181,13 @@ std::pair<at::Tensor, at::Tensor> rounding_interval(const at::Tensor& values) {
 }
 
 }  // namespace
+
+std::vector<at::Tensor> valid_values(const Crossing& crossing, const std::vector<FaultHypothesis>& hypotheses) {
+  std::vector<at::Tensor> values(crossing.computed.begin() + kExact, crossing.computed.begin() + kLastValid + 1);
+  for (const DeviatingValue& d : crossing.deviating)
+    if (hypotheses[d.deviation].valid) values.push_back(d.value.to(crossing.computed[kRecorded].scalar_type()));
+  return values;
+}
 
 double amplitude_by_rounding(const at::Tensor& wide, const at::Tensor& direction, const at::Tensor& candidate) {
   const int64_t stride = std::max<int64_t>(1, candidate.numel() / kSample);

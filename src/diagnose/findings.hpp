@@ -22,6 +22,10 @@ enum LaneIndex : size_t {
   kLanes
 };
 
+/// What valid arithmetics other than the recorded kernels have at the boundary: those of the lanes, and other valid
+/// algorithms among the variant runs.
+std::vector<at::Tensor> valid_values(const Crossing& crossing, const std::vector<FaultHypothesis>& hypotheses);
+
 /// Every hypothesis that reaches the boundary (`hypotheses` by deviation number), and a gain of all values, projected
 /// on the difference. Changes of fixed size were run beside the lane of exactly rounded ops, so that they predict
 /// single flipped roundings; free sizes (an eps, a gain) are estimated. `final_op`: the op that made the boundary's

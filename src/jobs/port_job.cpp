@@ -160,8 +160,8 @@ class PortJob {
   // `own`: the reference's own value there, on its own inputs.
   void compare(OpResult& row, const at::Tensor& value, const Crossing& crossing, const at::Tensor& own) {
     const auto& lanes = crossing.computed;
-    const Evidence evidence = measure_local(
-        {value, lanes[kOracle], lanes[kRecorded], {lanes.begin() + kExact, lanes.begin() + kLastValid + 1}});
+    const Evidence evidence =
+        measure_local({value, lanes[kOracle], lanes[kRecorded], valid_values(crossing, hypotheses_)});
     row.forced = evidence.forced;
     row.oracle = evidence.oracle;
     row.free = measure(own, value);

@@ -153,7 +153,8 @@ std::vector<std::string> limit_lines(const OpResult& op) {
   if (op.logic.limit)
     out.push_back(fmt::format("fp64 logic: rel_l2 {} (must be <= {:.3g})", number(op.logic.rel_l2), *op.logic.limit));
   for (const Limit& l : op.limits)
-    out.push_back(fmt::format("{} {} (must be {} {:.3g}; {})", l.statistic, number(l.measured ? l.measured : statistic(op, l.statistic)),
+    out.push_back(fmt::format("{} {} (must be {} {:.3g}; {})", l.statistic,
+                              number(l.measured ? l.measured : statistic(op, l.statistic)),
                               l.at_least ? ">=" : "<=", l.value, l.origin));
   return out;
 }

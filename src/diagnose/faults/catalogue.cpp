@@ -143,7 +143,7 @@ void Catalogue::join(const std::vector<FaultHypothesis>& single) {
 
 std::vector<FaultHypothesis> Catalogue::of_families(int op) const {
   constexpr std::array kFamilies{norm_faults, linear_faults, activation_faults, elementwise_faults, attention_faults,
-                                 rope_faults, cache_faults,  order_faults,      cast_placements};
+                                 rope_faults, cache_faults,  order_faults,      cast_placements,    fused_attention};
   Hypotheses found;
   for (const auto& family : kFamilies) family(index_, op, found);
   return found;
@@ -154,9 +154,9 @@ std::vector<FaultHypothesis> Catalogue::at(int op) const {
   if (const auto more = joint_.find(op); more != joint_.end())
     found.insert(found.end(), more->second.begin(), more->second.end());
   for (FaultHypothesis& h : found) {
-    h.exact = h.fixed_amplitude || h.gate == Gate::dtype_path;
+    h.exact = h.fixed_amplitude || h.gate == Gate::dtype_path || h.valid;
     h.deviation.lane = h.exact ? cast_lane_ : logic_lane_;
-    if (h.exact && h.gate != Gate::dtype_path)
+    if (h.exact && h.gate != Gate::dtype_path && !h.valid)
       for (auto& [index, rewrite] : h.deviation.rewrites) rewrite = rounded_as_recorded(std::move(rewrite));
   }
   return found;

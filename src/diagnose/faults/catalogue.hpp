@@ -21,6 +21,7 @@ struct FaultHypothesis {
   bool exact = false;  // runs beside the lane of exactly rounded ops
   int wide_op = -1;    // this op alone is left unrounded
   bool joint = false;  // also tried at all places of the module call together
+  bool valid = false;  // not a fault but another valid algorithm: part of the null distribution
   int rank = 0;        // among hypotheses that explain equally well the lowest is named
 };
 
@@ -78,6 +79,7 @@ void rope_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void cache_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void order_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void cast_placements(const ProgramIndex& program, int index, Hypotheses& to);
+void fused_attention(const ProgramIndex& program, int index, Hypotheses& to);
 
 class Catalogue {
  public:
