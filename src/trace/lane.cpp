@@ -46,14 +46,7 @@ bool has_stored_results(const Op& op) {
          std::all_of(op.writes.begin(), op.writes.end(), [](const Value& value) { return !value.key.empty(); });
 }
 
-at::Tensor Lane::stored(const Value& value) const {
-  at::Tensor tensor = dump_.value(value.key);
-  if (tensor.scalar_type() != value.dtype || tensor.sizes().vec() != value.shape)
-    throw Error(fmt::format("{}: dataset '/values/{}' is {} [{}], the program says {} [{}]", dump_.file().string(),
-                            value.key, dtype_name(tensor.scalar_type()), fmt::join(tensor.sizes(), ", "),
-                            dtype_name(value.dtype), fmt::join(value.shape, ", ")));
-  return tensor.to(redirected(value));
-}
+at::Tensor Lane::stored(const Value& value) const { return stored_value(dump_, value).to(redirected(value)); }
 
 // Leaves are read when first needed.
 at::Tensor Lane::get(int64_t id) {
