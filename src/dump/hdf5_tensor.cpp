@@ -8,6 +8,7 @@
 
 #include "core/error.hpp"
 #include "core/precision.hpp"
+#include "dump/allocate.hpp"
 #include "dump/hdf5.hpp"
 #include "dump/placement.hpp"
 
@@ -218,7 +219,11 @@ Layout tensor_layout(hid_t dataset, const std::string& where, uint64_t file_size
 at::Tensor read_tensor(hid_t dataset, const std::string& where, uint64_t file_size) {
   const Layout layout = tensor_layout(dataset, where, file_size);
   const bool in_place = layout.strides.empty() || layout.count == 0;  // else: read row-major, then lay out
-  at::Tensor tensor = empty_at(in_place ? layout.misalignment : 0, layout.shape, row_major(layout.shape), layout.dtype);
+  const auto empty_in = [&](int64_t misalignment, const std::vector<int64_t>& strides) {
+    const auto bytes = static_cast<uint64_t>(elements_spanned(layout.shape, strides)) * at::elementSize(layout.dtype);
+    return with_memory(bytes, where, [&] { return empty_at(misalignment, layout.shape, strides, layout.dtype); });
+  };
+  const at::Tensor tensor = empty_in(in_place ? layout.misalignment : 0, row_major(layout.shape));
   if (layout.count > 0) {
     const Handle type(H5Dget_type(dataset));
     if (H5Dread(dataset, type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, tensor.mutable_data_ptr()) < 0)
@@ -228,7 +233,7 @@ at::Tensor read_tensor(hid_t dataset, const std::string& where, uint64_t file_si
       throw Error(where + " says dtype=bool but holds values other than 0 and 1");
   }
   if (in_place) return tensor;
-  return empty_at(layout.misalignment, layout.shape, layout.strides, layout.dtype).copy_(tensor);
+  return empty_in(layout.misalignment, layout.strides).copy_(tensor);
 }
 
 }  // namespace parity::hdf5

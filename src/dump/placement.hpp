@@ -12,11 +12,19 @@ constexpr int64_t kAlignment = 64;  // of LibTorch's own allocations, in bytes
 /// Bytes that the tensor's first element lies beyond a multiple of kAlignment.
 int64_t misalignment(const at::Tensor& tensor);
 
-/// An uninitialised dense tensor whose storage begins `bytes` (< kAlignment, a multiple of the element's alignment)
-/// beyond a multiple of kAlignment.
+/// Elements of memory from a tensor's first to its last one, gaps included; 0 when it has none. Strides must not be
+/// negative.
+int64_t elements_spanned(at::IntArrayRef shape, at::IntArrayRef strides);
+
+/// Does each element lie at an address of its own? Gaps between them are fine (x[:, ::2]). False also for the rare
+/// interleaved layouts in which one axis reaches past a step of a slower one.
+bool lie_apart(at::IntArrayRef shape, at::IntArrayRef strides);
+
+/// A tensor whose elements lie apart and whose storage begins `bytes` (< kAlignment, a multiple of the element's
+/// alignment) beyond a multiple of kAlignment. Its elements are uninitialised, gaps between them zero.
 at::Tensor empty_at(int64_t bytes, at::IntArrayRef shape, at::IntArrayRef strides, at::ScalarType dtype);
 
-/// The values of `tensor` in the dtype, strides and placement of `like`.
+/// The values of `tensor` in the dtype, strides (row-major where elements share memory) and placement of `like`.
 at::Tensor placed_like(const at::Tensor& tensor, const at::Tensor& like);
 
 }  // namespace parity

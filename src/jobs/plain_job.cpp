@@ -103,12 +103,8 @@ class PlainJob {
 
   void judge(OpResult& row, const CandidateTensor& reference, const Partner& partner) const {
     const at::Tensor expected = reference.load();
-    at::Tensor value;
-    try {
-      value = partner.layout.to_reference(candidate_[partner.candidate].load());
-    } catch (const Error& error) {
-      return set(row, Verdict::shape, error.what());
-    }
+    const auto [value, problem] = partner.layout.fit_reference(candidate_[partner.candidate].load());
+    if (!value.defined()) return set(row, Verdict::shape, problem);
     if (value.sizes() != expected.sizes())
       return set(row, Verdict::shape,
                  fmt::format("shape differs: reference {}, candidate {}", c10::str(expected.sizes()),

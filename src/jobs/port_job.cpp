@@ -129,15 +129,13 @@ class PortJob {
 
   // The candidate's tensor in the reference's layout; undefined, and the row judged, when the shapes do not fit.
   at::Tensor aligned(const PortPair& pair, OpResult& row) const {
-    const CandidateTensor& tensor = candidate_[pair.candidate];
-    try {
-      const at::Tensor value = pair.layout.to_reference(tensor.load());
-      if (value.sizes().vec() == row.shape) return value;
+    const Fitted fit = pair.layout.fit_reference(candidate_[pair.candidate].load());  // a damaged file ends the run
+    const at::Tensor& value = fit.tensor;
+    if (value.defined() && value.sizes().vec() == row.shape) return value;
+    row.diagnosis = fit.problem;
+    if (value.defined())
       row.diagnosis = fmt::format("shape differs: reference {}, candidate {}{}", c10::str(at::IntArrayRef(row.shape)),
                                   c10::str(value.sizes()), advice(pair, row, value));
-    } catch (const Error& error) {
-      row.diagnosis = error.what();
-    }
     row.verdict = Verdict::shape;
     row.gate = Gate::structure;
     return {};

@@ -145,20 +145,20 @@ class SketchJob {
     at::Tensor expected = reference.load ? reference.load() : at::Tensor();
     at::Tensor value = candidate.load ? candidate.load() : at::Tensor();
     std::vector<int64_t> shape = candidate.shape;
-    try {
-      if (value.defined()) {
-        value = layout.to_reference(value);
-        shape = value.sizes().vec();
-      } else if (!layout.text().empty()) {
-        if (!expected.defined())
-          return untrusted(row,
-                           "neither side of this rule is whole, and a sketch cannot change its layout: record one "
-                           "side in the other's");
-        expected = layout.to_candidate(expected, candidate.shape);
-        row.shape = expected.sizes().vec();
-      }
-    } catch (const Error& error) {
-      return structure(row, error.what());
+    if (value.defined()) {
+      const Fitted fit = layout.fit_reference(value);
+      if (!fit.tensor.defined()) return structure(row, fit.problem);
+      value = fit.tensor;
+      shape = value.sizes().vec();
+    } else if (!layout.text().empty()) {
+      if (!expected.defined())
+        return untrusted(row,
+                         "neither side of this rule is whole, and a sketch cannot change its layout: record one "
+                         "side in the other's");
+      const Fitted fit = layout.fit_candidate(expected, candidate.shape);
+      if (!fit.tensor.defined()) return structure(row, fit.problem);
+      expected = fit.tensor;
+      row.shape = expected.sizes().vec();
     }
     if (row.shape != shape)
       return structure(row, fmt::format("shape differs: reference {}, candidate {}",

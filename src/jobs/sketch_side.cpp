@@ -30,7 +30,9 @@ std::vector<SketchSideTensor> of_sketches(const Dump& dump) {
     if (point.sketched)
       t.read = [&dump, point] { return read_sketch(dump, point); };
     else
-      t.load = [&dump, key = point.key] { return dump.value(key); };
+      t.load = [&dump, value = Value{-1, point.dtype, point.shape, point.key, false, ""}] {
+        return stored_value(dump, value);
+      };
     tensors.push_back(std::move(t));
   }
   std::stable_partition(tensors.begin(), tensors.end(),
@@ -45,7 +47,7 @@ SketchSideTensor stored(const Dump& dump, std::string path, const char* kind, at
   t.kind = kind;
   t.dtype = dtype;
   t.shape = shape;
-  t.load = [&dump, key] { return dump.value(key); };
+  t.load = [&dump, value = Value{-1, dtype, shape, key, false, ""}] { return stored_value(dump, value); };
   return t;
 }
 

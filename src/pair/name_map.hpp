@@ -22,6 +22,12 @@
 
 namespace parity {
 
+/// A tensor in another layout; undefined where it does not fit, with the reason.
+struct Fitted {
+  at::Tensor tensor;
+  std::string problem;
+};
+
 /// How a candidate tensor becomes comparable with the reference's.
 struct Layout {
   std::vector<int64_t> permutation;             // of the candidate's axes; empty: as it is
@@ -29,10 +35,12 @@ struct Layout {
   std::optional<std::array<int64_t, 3>> slice;  // axis, begin, length
   std::vector<int64_t> view, reshape;           // shape before, shape after the permutation; empty: as it is
 
-  /// Candidate's layout -> reference's (a view where strides allow). Throws Error when the axes do not fit.
+  /// Candidate's layout -> reference's (a view where strides allow). `to_` throws Error where `fit_` says the problem.
+  Fitted fit_reference(const at::Tensor& candidate) const;
   at::Tensor to_reference(const at::Tensor& candidate) const;
-  /// Reference's layout -> candidate's (a view where strides allow). Throws Error for a split or slice: a part alone
-  /// cannot be handed back. With `view` or `reshape` it takes the overload, which is told the candidate's shape.
+  /// Reference's layout -> candidate's (a view where strides allow). Does not fit with split or slice: a part alone
+  /// cannot be handed back. With `view` or `reshape` it takes what is told the candidate's shape.
+  Fitted fit_candidate(const at::Tensor& reference, at::IntArrayRef candidate_shape) const;
   at::Tensor to_candidate(const at::Tensor& reference) const;
   at::Tensor to_candidate(const at::Tensor& reference, at::IntArrayRef candidate_shape) const;
   /// The steps as a map file writes them: "split(-1,0,3) perm(1,0)"; "" when there is nothing to do.

@@ -37,20 +37,12 @@ bool only_moves(const Op& op) {
   return op.view || op.kind == "clone" || op.kind == "_unsafe_view" || op.kind == "cat" || op.kind == "stack";
 }
 
-std::string one_line(std::string text) {
-  text.resize(std::min(text.find("\nException raised"), text.size()));
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  return text;
-}
-
 // The kernel's own complaint as ours.
 torch::jit::Stack call_boxed(const c10::OperatorHandle& handle, torch::jit::Stack stack) {
   try {
     handle.callBoxed(&stack);
-  } catch (const c10::Error& error) {
-    throw Error(one_line(error.what_without_backtrace()));
-  } catch (const std::exception& error) {  // std::bad_alloc, IndexError, …
-    throw Error(one_line(error.what()));
+  } catch (const std::exception& error) {  // c10::Error, std::bad_alloc, IndexError, …
+    throw Error(complaint(error));
   }
   return stack;
 }
@@ -68,6 +60,14 @@ void require_attention_fits(const Op& op, const torch::jit::Stack& stack) {
 }
 
 }  // namespace
+
+std::string complaint(const std::exception& error) {
+  const auto* torch = dynamic_cast<const c10::Error*>(&error);
+  std::string text = torch != nullptr ? torch->what_without_backtrace() : error.what();
+  text.resize(std::min(text.find("\nException raised"), text.size()));
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
 
 Executor::Executor(Precision precision, ValueLookup lookup, std::function<at::ScalarType(int64_t)> recorded_dtype,
                    Arithmetic arithmetic, ValueLookup leaf)

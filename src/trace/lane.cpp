@@ -46,15 +46,6 @@ bool has_stored_results(const Op& op) {
          std::all_of(op.writes.begin(), op.writes.end(), [](const Value& value) { return !value.key.empty(); });
 }
 
-at::Tensor stored_value(const Dump& dump, const Value& value) {
-  at::Tensor tensor = dump.value(value.key);
-  if (tensor.scalar_type() != value.dtype || tensor.sizes().vec() != value.shape)
-    throw Error(fmt::format("{}: dataset '/values/{}' is {} [{}], the program says {} [{}]", dump.file().string(),
-                            value.key, dtype_name(tensor.scalar_type()), fmt::join(tensor.sizes(), ", "),
-                            dtype_name(value.dtype), fmt::join(value.shape, ", ")));
-  return tensor;
-}
-
 at::Tensor Lane::stored(const Value& value) const { return stored_value(dump_, value).to(redirected(value)); }
 
 // Leaves are read when first needed.
@@ -80,10 +71,28 @@ at::Tensor Lane::leaf_value(const Leaf& leaf) {
   if (!own || leaf.value.key.empty()) {
     if (leaf.base < 0)
       throw Error(fmt::format("value {} has no data in the recording (a tensor without storage?)", leaf.value.id));
-    const at::Tensor base = get(leaf.base);
-    return base.as_strided(leaf.value.shape, leaf.strides, leaf.offset);
+    return alias_in(get(leaf.base), leaf);
   }
   return stored(leaf.value);
+}
+
+at::Tensor Lane::alias_in(const at::Tensor& base, const Leaf& leaf) const {
+  const auto there = static_cast<int64_t>(base.storage().nbytes() / base.element_size());
+  int64_t last = leaf.offset;
+  bool fits = leaf.strides.size() == leaf.value.shape.size();
+  for (size_t axis = 0; fits && axis < leaf.strides.size(); ++axis) {
+    int64_t reach = 0;
+    fits = !__builtin_mul_overflow(std::max<int64_t>(leaf.value.shape[axis] - 1, 0), leaf.strides[axis], &reach) &&
+           !__builtin_add_overflow(last, reach, &last);
+  }
+  const bool empty = std::find(leaf.value.shape.begin(), leaf.value.shape.end(), 0) != leaf.value.shape.end();
+  if (!fits || (last >= there && !empty))
+    throw Error(
+        fmt::format("{}: value {} (shape [{}], strides [{}], offset {}) reaches beyond the {} elements of value "
+                    "{}, whose alias it is; record it again",
+                    dump_.file().string(), leaf.value.id, fmt::join(leaf.value.shape, ", "),
+                    fmt::join(leaf.strides, ", "), leaf.offset, there, leaf.base));
+  return base.as_strided(leaf.value.shape, leaf.strides, leaf.offset);
 }
 
 // Somebody else's tensor for value `id`; ops that write in place must not reach its memory.
@@ -103,9 +112,9 @@ void Lane::step(int i) {
       take_opaque(op, i);
     else
       execute(op, i);
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {  // ours, and LibTorch's from what a definition or another order calls
     throw Error(
-        fmt::format("{}: event {}, {} ({}): {}", dump_.file().string(), op.event, op.path, op.name, error.what()));
+        fmt::format("{}: event {}, {} ({}): {}", dump_.file().string(), op.event, op.path, op.name, complaint(error)));
   }
 }
 

@@ -35,6 +35,8 @@ class Lane {
   at::Tensor get(int64_t id);
   /// A leaf without keeping it.
   at::Tensor leaf(int64_t id);
+  /// A leaf that lies in the memory of `base`. Throws Error when it reaches beyond that.
+  at::Tensor alias_in(const at::Tensor& base, const Leaf& leaf) const;
   bool alive(int64_t id) const { return values_.contains(id); }
   const std::unordered_map<int64_t, at::Tensor>& values() const { return values_; }
   at::ScalarType recorded_dtype(int64_t id) const { return dtypes_.at(id); }

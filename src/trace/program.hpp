@@ -96,4 +96,7 @@ struct Program {
 /// value, or the ids are cyclic.
 Program load_program(const Dump& dump);
 
+/// What the dump stores of a value. Throws Error when it is damaged, or another dtype or shape than the program says.
+at::Tensor stored_value(const Dump& dump, const Value& value);
+
 }  // namespace parity

@@ -43,10 +43,6 @@ struct ReplayReport {
 /// later in-place ops) during the call.
 using BoundaryVisitor = std::function<std::optional<at::Tensor>(size_t boundary, const at::Tensor& computed)>;
 
-/// A stored value as the program describes it. Throws Error when the dataset is missing, damaged, or of another dtype
-/// or shape.
-at::Tensor stored_value(const Dump& dump, const Value& value);
-
 /// One linear pass; memory is bounded by live values (each is dropped after its last use).
 /// Throws Error naming the op when an operator is unknown to this LibTorch or an argument does not fit its schema.
 ReplayReport replay(const Dump& dump, const Program& program, const ReplayOptions& options,
