@@ -6,12 +6,9 @@ they apply to, benign changes are other kernels for the same arithmetic. See REA
 
 
 def quiet():
-    """The libraries' advice does not matter for tiny models with random weights."""
-    import logging
+    """The libraries' advice does not matter for tiny models with random weights. To be called before they are imported."""
     import os
     import warnings
 
-    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_VERBOSITY="error", DIFFUSERS_VERBOSITY="error")
     warnings.filterwarnings("ignore")
-    for name in ("transformers", "diffusers"):
-        logging.getLogger(name).setLevel(logging.ERROR)

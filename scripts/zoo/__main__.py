@@ -62,14 +62,9 @@ def _settings(args):
     return settings.run(_selected(args), args.binary.resolve(), args.layers)
 
 
-def _boundaries(args):
-    import torch
-
-    from . import produce
-    from .benign import CHANGES
-    from .catalogue import ENTRIES
-    torch.save(produce.boundaries(ENTRIES[args.entry], args.dtype, None, CHANGES[args.change]), args.file)
-    return 0
+def _serve(_args):
+    from . import elsewhere
+    return elsewhere.serve()
 
 
 def parser():
@@ -101,10 +96,8 @@ def parser():
     c.set_defaults(do=_show)
     c = command("settings", _settings, "references against themselves, and the main job, on other settings of the machine", "bert,gptj,vit,wav2vec2,unet2d,sd3")
     c.add_argument("--layers", default="all", help="--layer of the main job; 'none' leaves it out")
-    c = commands.add_parser("boundaries", help="(used by the runner) module outputs of one benign run, for changes that must hold before PyTorch loads")
-    for name in ("entry", "dtype", "change", "file"):
-        c.add_argument(name)
-    c.set_defaults(do=_boundaries)
+    c = commands.add_parser("serve", help="(used by the runner) benign runs under an environment that must hold before PyTorch loads")
+    c.set_defaults(do=_serve)
     return p
 
 

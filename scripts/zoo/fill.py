@@ -8,7 +8,7 @@ from selftest_models.weights import normal
 
 _TABLE = re.compile(r"scale_shift_table|modulation")            # rows of shift, scale, gate
 _TOKENS = re.compile(r"token|embed|pos|quer|register|latents?$|query")   # bare parameters that are added to or joined with activations
-_GAIN = re.compile(r"gamma|lambda|scale|gain|alpha|weight_g|original0")
+_GAIN = re.compile(r"beta|gamma|lambda|scale|gain|alpha|weight_g|original0")
 
 
 def _table(n):
@@ -56,13 +56,16 @@ def draw(name, owner, p, seed):
 
 @torch.no_grad()
 def fill(model, seed):
-    """Fills every parameter, and the statistics of batch norms, in place."""
+    """Fills every parameter, and the buffers of a checkpoint (statistics of batch norms, codebooks), in place."""
     owners = dict(model.named_modules())
     for name, p in model.named_parameters():
         p.copy_(draw(name, owners[name.rpartition(".")[0]], p, seed))
+    saved = set(model.state_dict())
     for name, b in model.named_buffers():
         if name.endswith("running_mean"):
             b.copy_(0.25 * normal(name, tuple(b.shape), seed))
         elif name.endswith("running_var"):
             b.copy_(torch.exp(0.5 * normal(name, tuple(b.shape), seed)))
+        elif name in saved and b.is_floating_point() and b.dim() > 1 and b.min() == b.max():
+            b.copy_(normal(name, tuple(b.shape), seed))
     return model.eval().requires_grad_(False)

@@ -1,14 +1,11 @@
 """Where in any model something of a kind is: by type, attributes and shapes, never by the model's name. All lists are in the model's order."""
+import functools
+import inspect
 import re
 
 from torch import nn
 
-LINEAR = (nn.Linear,)
 CONVOLUTIONS = nn.modules.conv._ConvNd
-
-
-def paths(model):
-    return {m: path for path, m in model.named_modules()}
 
 
 def is_linear(m):
@@ -105,3 +102,16 @@ def same_part(model):
 def callers(model):
     """Modules with submodules and code of their own: no mere containers."""
     return [(p, m) for p, m in model.named_modules() if list(m.children()) and not isinstance(m, (nn.ModuleList, nn.Sequential, nn.ModuleDict))]
+
+
+@functools.cache
+def _code(kind):
+    try:
+        return inspect.getsource(inspect.unwrap(kind.forward))
+    except (OSError, TypeError):
+        return ""
+
+
+def writes(m, pattern):
+    """Does the module's own forward contain `pattern`?"""
+    return bool(re.search(pattern, _code(type(m))))

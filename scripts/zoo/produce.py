@@ -2,9 +2,6 @@
 import dataclasses
 import os
 import re
-import subprocess
-import sys
-import tempfile
 
 import torch
 
@@ -12,6 +9,7 @@ from selftest_models import capture
 from selftest_models.family import Patches
 from selftest_models.pairs import THREADS
 
+from . import elsewhere
 from .benign import put_around
 
 
@@ -35,21 +33,13 @@ def run(entry, dtype, listen, fault=None, change=None):
 def boundaries(entry, dtype, fault=None, change=None, plain=None):
     """Every module output of one run; in a process of its own where the change is one of the environment."""
     if change and any(os.environ.get(k) != v for k, v in change.environment.items()):
-        return _elsewhere(entry, dtype, change)
+        return elsewhere.boundaries(entry, dtype, change)
 
     def listen(model):
         if change and change.listen:
             return change.listen(entry, model, dtype, plain)
         return capture.boundaries(model, lambda m: entry.run(m, dtype))
     return run(entry, dtype, listen, fault, change)
-
-
-def _elsewhere(entry, dtype, change):
-    with tempfile.TemporaryDirectory() as folder:
-        file = os.path.join(folder, "boundaries.pt")
-        subprocess.run([sys.executable, "-m", "zoo", "boundaries", entry.name, dtype, change.name, file], check=True, timeout=300,
-                       env={**os.environ, **change.environment, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)})
-        return torch.load(file, weights_only=False)
 
 
 def record(path, entry, dtype, level, fault=None, change=None):

@@ -5,7 +5,7 @@ from torch.nn import functional as F
 from selftest_models import changes as c
 from selftest_models.family import BF16, FP32, truncated
 
-from ..places import attentions, is_linear, linears, norm_kind, norms
+from ..places import attentions, linears, norm_kind, norms, writes
 from ..within import UNCHANGED, on_attention, within
 from .operator import Operator, at, only
 
@@ -60,6 +60,10 @@ def _late_downcast(m, patch):
     within(m, patch, handler, on_result=narrow)
 
 
+def _that_write(pattern):
+    return lambda model: [p for p, m in model.named_modules() if p and writes(m, pattern)]
+
+
 def _truncate(m, patch):
     def product(self, x):
         w = self.weight if isinstance(self, torch.nn.Linear) else self.weight.t()
@@ -93,10 +97,8 @@ OPERATORS = [
     Operator("query_in_bf16", "cast", lambda model: only(attentions(model)), at(_rounded_query), ("extra rounding",), FP32),
     Operator("norm_steps_in_bf16", "cast", lambda model: only(norms(model), lambda m: norm_kind(m) == "layer" and len(m.normalized_shape) == 1),
              at(lambda m, patch: c.forward(m, patch, c.layer_norm(low=True))), ("extra rounding",), BF16),
-    Operator("no_upcast", "cast", lambda model: [p for p, m in model.named_modules() if p and norm_kind(m) == "rms" and not is_linear(m)], at(_no_upcast),
-             ("extra rounding",), BF16),
-    Operator("late_downcast", "cast", lambda model: [p for p, m in model.named_modules() if p and norm_kind(m) == "rms" and not is_linear(m)],
-             at(_late_downcast), ("missing rounding",), BF16),
+    Operator("no_upcast", "cast", _that_write(r"\.float\(|float32"), at(_no_upcast), ("extra rounding",), BF16),
+    Operator("late_downcast", "cast", _that_write(r"\.to\("), at(_late_downcast), ("missing rounding",), BF16),
     Operator("fused_gate", "cast", _gated, at(_fused_gate), ("missing rounding",), BF16),
     Operator("truncation", "cast", lambda model: only(linears(model)), at(_truncate), ("truncation",), BF16),
 ]

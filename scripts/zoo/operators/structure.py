@@ -4,7 +4,7 @@ from torch.nn import functional as F
 
 from selftest_models import changes as c
 
-from ..places import callers, is_linear, stacks
+from ..places import callers, is_linear, stacks, writes
 from ..within import UNCHANGED, within
 from .operator import Operator, at
 
@@ -36,7 +36,7 @@ def _no_residual(which):
 
 
 def _blocks(model):
-    return [p for p, _m in callers(model) if p]
+    return [p for p, m in callers(model) if p and writes(m, r"\+|add")]
 
 
 def _stale(model, path, patch):
