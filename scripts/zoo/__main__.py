@@ -25,9 +25,11 @@ def _run(args):
         args.faults, args.benign = runner.SAMPLE["faults"], runner.SAMPLE["benign"]
     if not args.binary.exists():
         raise ValueError(f"{args.binary}: there is no such program; build it or give --binary")
-    rows = runner.run(_selected(args), args.binary.resolve(), args.faults, args.benign, args.jobs, args.limit)
-    if args.json:
-        runner.save(args.json, rows, command=" ".join(sys.argv), machine=_machine(), totals=tables.Tally(rows).numbers())
+
+    def each(rows):
+        if args.json:
+            runner.save(args.json, rows, command=" ".join(sys.argv), machine=_machine(), totals=tables.Tally(rows).numbers())
+    rows = runner.run(_selected(args), args.binary.resolve(), args.faults, args.benign, args.jobs, args.limit, each)
     print(tables.text(rows, not args.totals))
     return 0
 

@@ -182,6 +182,15 @@ CHANGES = {change.name: change for change in [
 COMPANY = (None, "products split over K", None, "attention with online softmax", None, "norms in two passes")   # with the faults, in turn
 
 
+def counterparts(found, plain):
+    """[(boundary, the plain run's)], of those that both have: eager attention also returns its weights. Raises ValueError where they are in another order."""
+    here, there = {b.key: b for b in found}, {p.key: p for p in plain}
+    common = [key for key in here if key in there]
+    if common != [key for key in there if key in here]:
+        raise ValueError("boundaries in another order than the plain run's")
+    return [(here[key], there[key]) for key in common]
+
+
 def put_around(change, model, patch):
     """Makes the change hold in `patch`, an ExitStack (selftest_models.family.Patches)."""
     if change.prepare:

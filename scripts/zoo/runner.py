@@ -7,6 +7,7 @@ import sys
 
 from . import unit
 from .catalogue import ENTRIES
+from .tables import wrong
 
 SAMPLE = dict(faults=2, benign=1)   # of every entry, in one dtype: what CI runs
 
@@ -27,22 +28,29 @@ def _one(name, dtype, binary, faults, benign, limit):
     return unit.run(ENTRIES[name], dtype, binary, faults, benign, limit)
 
 
-def run(units, binary, faults=None, benign=None, jobs=1, limit=120, progress=True):
-    """Rows of all units, in the order of `units`."""
+def run(units, binary, faults=None, benign=None, jobs=1, limit=120, each=None):
+    """Rows of all units, in the order of `units`; each(rows so far) is told after every unit."""
     tasks = [(e.name, d, binary, faults, benign, limit) for e, d in units]
-    if jobs == 1:
-        return [row for task in tasks for row in _told(_one(*task), progress)]
-    with concurrent.futures.ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
-        return [row for future in [pool.submit(_one, *task) for task in tasks] for row in _told(future.result(), progress)]
-
-
-def _told(rows, progress):
-    if progress:
-        first = rows[0]
-        bad = sum(1 for r in rows if "refused" not in r and ((r["kind"] == "fault" and not r["found"]) or (r["kind"] != "fault" and r["verdict"] != "pass")))
-        print(f"{first['family']}.{first['dtype']}: {sum('refused' not in r for r in rows)} cases in {first['unit_seconds']} s, {bad} not as they should be",
-              file=sys.stderr, flush=True)
+    rows = []
+    for part in _parts(tasks, jobs):
+        rows += part
+        if each:
+            each(rows)
+            print(_said(part), file=sys.stderr, flush=True)
     return rows
+
+
+def _parts(tasks, jobs):
+    if jobs == 1:
+        yield from (_one(*task) for task in tasks)
+        return
+    with concurrent.futures.ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
+        yield from (future.result() for future in [pool.submit(_one, *task) for task in tasks])
+
+
+def _said(rows):
+    bad = sum(map(bool, map(wrong, rows)))
+    return f"{rows[0]['family']}.{rows[0]['dtype']}: {sum('refused' not in r for r in rows)} cases in {rows[0]['unit_seconds']} s, {bad} not as they should be"
 
 
 def save(path, rows, **about):

@@ -7,7 +7,7 @@ from pathlib import Path
 from selftest_models import capture
 
 from . import check, produce
-from .benign import CHANGES
+from .benign import CHANGES, counterparts
 from .cases import benign_of, faults_of
 from .operators.operator import sites
 from .produce import Refused
@@ -86,12 +86,13 @@ class Unit:
     def make_benign(self, change, path, program=False):
         """Writes the candidate; returns the share of elements that differ from the plain run. Raises Refused."""
         try:
-            found = produce.boundaries(self.entry, self.dtype, None, change, self.plain)
-            differing = sum(capture.changed(b.value, p.value) * b.value.numel() for b, p in zip(found, self.plain, strict=True))
+            pairs = counterparts(produce.boundaries(self.entry, self.dtype, None, change, self.plain), self.plain)
+            differing = sum(capture.changed(b.value, p.value) * b.value.numel() for b, p in pairs)
         except Exception as e:
             raise Refused(f"does not run: {type(e).__name__}: {e}") from e
         if not differing:
             raise Refused("changes nothing")
+        found = [b for b, _p in pairs]
         otherwise = produce.decides_otherwise(found, self.plain)
         if otherwise:
             raise Refused(f"rounding decides another way at {', '.join(otherwise[:3])}")
@@ -99,7 +100,7 @@ class Unit:
             produce.record(path, self.entry, self.dtype, "module", None, change)
         else:
             produce.write(path, self.entry, found)
-        return differing / sum(b.value.numel() for b in self.plain)
+        return differing / sum(b.value.numel() for b in found)
 
     def benign(self, change, index):
         path, program = self.folder / "candidate.h5", index % 4 == 1 and not change.listen and not change.environment

@@ -22,7 +22,7 @@ zoo.quiet()
 from selftest_models import capture  # noqa: E402
 from selftest_models.family import Patches  # noqa: E402
 from zoo import cases, produce, runner, tables, truth, unit, within  # noqa: E402
-from zoo.benign import CHANGES  # noqa: E402
+from zoo.benign import CHANGES, counterparts  # noqa: E402
 from zoo.catalogue import ENTRIES  # noqa: E402
 from zoo.entry import KINDS  # noqa: E402
 from zoo.intervals import share, wilson  # noqa: E402
@@ -30,7 +30,7 @@ from zoo.operators import OPERATORS  # noqa: E402
 from zoo.operators.operator import sites  # noqa: E402
 
 FORBIDDEN = ("gemma", "phi", "glm", "cohere", "deepseek", "mamba", "whisper", "swin", "convnext", "unet2dcondition", "flux", "ltx", "cogvideox", "hunyuanvideo")
-MODELS = ("qwen3", "gptj", "bert", "t5", "deit", "resnet", "wav2vec2", "sd3", "lumina2", "unet2d")   # together every operator has a place in them
+MODELS = ("qwen3", "gptj", "bert", "t5", "deit", "resnet", "wav2vec2", "sd3", "prx", "unet2d")   # together every operator has a place in them
 
 
 # --- the list ---------------------------------------------------------------------------------------------------------------
@@ -185,14 +185,14 @@ def test_benign_change_stays_close(name):
     change = CHANGES[name]
     if change.environment:
         pytest.skip("a process of its own: in the sample")
-    for family in ("qwen3", "gptj", "deit", "unet2d"):
+    for family in ("qwen3", "gptj", "deit", "vit", "unet2d"):
         entry = ENTRIES[family]
         if not change.applies(entry, entry.build("fp32")):
             continue
         plain = produce.boundaries(entry, "fp32")
-        found = produce.boundaries(entry, "fp32", None, change, plain)
-        assert [b.key for b in found] == [p.key for p in plain]
-        assert max(truth.relative(b.value, p.value) for b, p in zip(found, plain)) < 1e-4
+        pairs = counterparts(produce.boundaries(entry, "fp32", None, change, plain), plain)
+        assert len(pairs) > 0.9 * len(plain)
+        assert max(truth.relative(b.value, p.value) for b, p in pairs) < 1e-4
         return
     pytest.fail("applies to none of the models")
 
@@ -272,7 +272,7 @@ def binary():
 def test_sample():
     """Faults of every group in models of every kind, both dtypes; a missed one or a false alarm is printed with what was said."""
     units = runner.selection("mistral,bert,resnet,wav2vec2,sd3")
-    rows = runner.run(units, binary(), faults=2, benign=2, progress=False)
+    rows = runner.run(units, binary(), faults=2, benign=2)
     numbers, said = tables.Tally(rows).numbers(), tables.text(rows)
     print(said)
     found, faults = numbers["recall"]

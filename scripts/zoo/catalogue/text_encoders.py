@@ -15,8 +15,8 @@ def _text(name, stem, model=None, inputs=None, base=_SMALL, attention="sdpa", **
 ENTRIES = [
     _text("bert", "Bert"),
     _text("roberta", "Roberta"),
-    _text("distilbert", "DistilBert", base={}, vocab_size=_V, dim=48, n_layers=2, n_heads=4, hidden_dim=100, max_position_embeddings=40),
-    _text("electra", "Electra", embedding_size=32),
+    _text("distilbert", "DistilBert", attention="eager", base={}, vocab_size=_V, dim=48, n_layers=2, n_heads=4, hidden_dim=100, max_position_embeddings=40),
+    _text("electra", "Electra", attention="eager", embedding_size=32),
     _text("albert", "Albert", embedding_size=20, num_hidden_groups=1),
     _text("modernbert", "ModernBert", tie_word_embeddings=False, global_attn_every_n_layers=2, local_attention=8, pad_token_id=0, reference_compile=False),
     _text("deberta_v2", "DebertaV2", attention="eager", relative_attention=True, position_buckets=8, pos_att_type=["p2c", "c2p"], norm_rel_ebd="layer_norm"),

@@ -21,7 +21,7 @@ ENTRIES = [
     _vision("clip", "CLIP", **_TOWERS, projection_dim=40, inputs=_two_towers(4)),
     _vision("siglip", "Siglip", **_TOWERS, inputs=_two_towers(0)),
     _vision("vit", "ViT", **_PATCHES),
-    _vision("deit", "DeiT", **_PATCHES),
+    _vision("deit", "DeiT", attention="eager", **_PATCHES),
     _vision("beit", "Beit", **_PATCHES, use_relative_position_bias=True, layer_scale_init_value=0.1),
     _vision("dinov2", "Dinov2", hidden_size=48, num_hidden_layers=2, num_attention_heads=4, mlp_ratio=2, image_size=30, patch_size=6),
     _vision("segformer", "Segformer", "SegformerForSemanticSegmentation", size=(52, 44), num_encoder_blocks=4, depths=[1, 1, 1, 1], sr_ratios=[4, 2, 2, 1],
