@@ -1,4 +1,7 @@
-"""Random weights for any module: seeded by name, nothing is zero or one, sizes keep activations near rms 1 (scripts/selftest_models/weights.py, for all owners)."""
+"""Random weights for any module: seeded by name, nothing is zero or one, sizes keep activations near rms 1.
+
+The rule of scripts/selftest_models/weights.py, for all owners.
+"""
 import re
 
 import torch

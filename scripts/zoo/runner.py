@@ -6,20 +6,31 @@ import multiprocessing
 import sys
 
 from . import unit
+from .cases import number
 from .catalogue import ENTRIES
 from .tables import wrong
 
-SAMPLE = dict(faults=2, benign=1)   # of every entry, in one dtype: what CI runs
+SAMPLE = dict(entries=2, faults=3, benign=2)   # what CI runs: entries of each kind and half, in one dtype each
 
 
 def selection(families="*", half="all", dtypes=("fp32", "bf16"), sample=False):
-    """[(entry, dtype)]; with `sample` one dtype of each entry, in turn. Raises ValueError where nothing is selected."""
+    """[(entry, dtype)]; with `sample` some of each kind and half, one dtype of each in turn. Raises ValueError where nothing is selected."""
     patterns = families.split(",")
     some = [e for e in ENTRIES.values() if any(fnmatch.fnmatch(e.name, p) for p in patterns) and half in ("all", e.half)]
-    units = [(e, d) for i, e in enumerate(some) for d in dtypes if d in e.dtypes and (not sample or len(dtypes) == 1 or d == dtypes[i % 2] or len(e.dtypes) == 1)]
+    if sample:
+        units = [(e, d) for i, e in enumerate(_sampled(some)) for d in dtypes if d in e.dtypes and (d == dtypes[i % len(dtypes)] or len(e.dtypes) == 1)]
+    else:
+        units = [(e, d) for e in some for d in dtypes if d in e.dtypes]
     if not units:
         raise ValueError(f"no family is called {families} in half {half} with dtype {', '.join(dtypes)}; `list` names all")
     return units
+
+
+def _sampled(entries):
+    groups = {}
+    for e in sorted(entries, key=lambda e: number(e.name, "sample")):
+        groups.setdefault((e.kind, e.half), []).append(e)
+    return [e for _key, members in sorted(groups.items()) for e in members[:SAMPLE["entries"]]]
 
 
 def _one(name, dtype, binary, faults, benign, limit):

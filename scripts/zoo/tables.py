@@ -40,7 +40,8 @@ def _line(name, tally):
             f"{pair('green against itself')} {n['errors'][0]:4d} {len(tally.refused):4d}  {middle:5.2f} {most:6.2f}")
 
 
-HEAD = f"{'family':28s} {'recall':>7s} {'module':>7s} {'name':>7s} {'alarms':>7s} {'unsure':>7s} {'itself':>7s} {'err':>4s} {'ref':>4s}  {'s med':>5s} {'s max':>6s}"
+_COLUMNS = ("recall", "module", "name", "alarms", "unsure", "itself")
+HEAD = f"{'family':28s} " + " ".join(f"{c:>7s}" for c in _COLUMNS) + f" {'err':>4s} {'ref':>4s}  {'s med':>5s} {'s max':>6s}"
 
 
 def wrong(row):
@@ -58,7 +59,10 @@ def wrong(row):
 
 def complaint(row):
     kind = wrong(row)
-    place = f"{row['path'] or '(result)'} call {row['call']}: {row['diagnosis']}" if row["path"] is not None else "; ".join(row["doubts"][:2]) or row["diagnosis"]
+    if row["path"] is not None:
+        place = f"{row['path'] or '(result)'} call {row['call']}: {row['diagnosis']}"
+    else:
+        place = "; ".join(row["doubts"][:2]) or row["diagnosis"]
     more = ""
     if row["kind"] == "fault":
         t = row["truth"]
@@ -82,8 +86,8 @@ def text(rows, details=True):
     for name, part in sorted(_groups(rows, lambda r: f"{r['family']}.{r['dtype']}").items()):
         lines.append(_line(name, Tally(part)))
     lines.append("")
-    for title, key in (("by half", "half"), ("by dtype", "dtype"), ("by kind of model", "model_kind"), ("by how the port recorded", "recorded"),
-                       ("by kind of fault", "group"), ("by operator", "operator")):
+    for title, key in (("by half", "half"), ("by dtype", "dtype"), ("by kind of model", "model_kind"), ("by level of the reference", "level"),
+                       ("by how the port recorded", "recorded"), ("by kind of fault", "group"), ("by operator", "operator")):
         lines += [title] + [_line(f"  {name}", Tally(part)) for name, part in sorted(_groups([r for r in rows if key in r], lambda r: r[key]).items())] + [""]
     lines += ["by benign change"] + [_line(f"  {name}", Tally(part)) for name, part in
                                      sorted(_groups([r for r in rows if r["kind"] == "benign"], lambda r: r["name"]).items())] + [""]

@@ -281,3 +281,16 @@ def test_sample():
     assert found == faults, said
     assert alarms == 0, said
     assert numbers["errors"][0] == 0, said
+    green, itself = numbers["green against itself"]
+    assert green == itself == 20, said
+
+
+def test_the_sample_of_ci_has_every_kind_half_and_dtype():
+    units = runner.selection(sample=True)
+    assert {(e.kind, e.half) for e, _d in units} == set(itertools.product(KINDS, ("development", "held_out")))
+    assert {d for _e, d in units} == {"fp32", "bf16"} and units == runner.selection(sample=True)
+
+
+def test_an_empty_selection_is_refused():
+    with pytest.raises(ValueError, match="no family is called gremlin"):
+        runner.selection("gremlin")
