@@ -6,14 +6,16 @@ _CONV = dict(conv_dim=(24, 24, 24), conv_stride=(5, 2, 2), conv_kernel=(10, 3, 2
 _SPEECH = dict(hidden_size=48, num_hidden_layers=2, num_attention_heads=4, intermediate_size=100, num_conv_pos_embeddings=8, num_conv_pos_embedding_groups=4,
                vocab_size=32, apply_spec_augment=False, **_CONV)
 
+_WIDE = dict(hidden_size=104, intermediate_size=212)
+
 
 def _speech(name, stem, attention="sdpa", **config):
-    return Entry(name, "audio", f"transformers:{stem}Config:{stem}Model", {**_SPEECH, **config}, floats(input_values=(621,)), attention)
+    return Entry(name, "audio", f"transformers:{stem}Config:{stem}Model", {**_SPEECH, **config}, floats(input_values=(941,)), attention)
 
 
 ENTRIES = [
-    _speech("wav2vec2", "Wav2Vec2"),
-    _speech("hubert", "Hubert", do_stable_layer_norm=True, feat_extract_norm="layer"),
+    _speech("wav2vec2", "Wav2Vec2", **_WIDE),
+    _speech("hubert", "Hubert", **_WIDE, do_stable_layer_norm=True, feat_extract_norm="layer"),
     _speech("wavlm", "WavLM", "eager", num_buckets=16, max_bucket_distance=24),
     _speech("data2vec_audio", "Data2VecAudio", "eager", conv_pos_kernel_size=5, num_conv_pos_embeddings=2),
     _speech("unispeech_sat", "UniSpeechSat", "eager"),

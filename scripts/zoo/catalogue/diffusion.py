@@ -12,6 +12,7 @@ def _diffusion(name, model, config, inputs, **more):
 
 
 _HEADS = dict(num_attention_heads=4, attention_head_dim=12, num_layers=2)
+_WIDE = dict(num_attention_heads=4, attention_head_dim=26, num_layers=2)
 _TWO_TIMES = times(713, 98)
 
 
@@ -21,16 +22,16 @@ def _classes(_seed):
 
 ENTRIES = [
     _diffusion("pixart", "PixArtTransformer2DModel",
-               dict(_HEADS, in_channels=4, out_channels=8, cross_attention_dim=48, sample_size=10, patch_size=2, caption_channels=20,
+               dict(_WIDE, in_channels=4, out_channels=8, cross_attention_dim=104, sample_size=14, patch_size=2, caption_channels=20,
                     use_additional_conditions=False),
-               also(floats(hidden_states=(4, 10, 10), encoder_hidden_states=(9, 20)), timestep=_TWO_TIMES, encoder_attention_mask=prompt_mask(9, 3),
+               also(floats(hidden_states=(4, 14, 14), encoder_hidden_states=(9, 20)), timestep=_TWO_TIMES, encoder_attention_mask=prompt_mask(9, 3),
                     added_cond_kwargs=lambda _s: {"resolution": None, "aspect_ratio": None})),
-    _diffusion("dit", "DiTTransformer2DModel", dict(_HEADS, in_channels=4, out_channels=8, sample_size=10, patch_size=2, num_embeds_ada_norm=7),
-               also(floats(hidden_states=(4, 10, 10)), timestep=_TWO_TIMES, class_labels=_classes)),
+    _diffusion("dit", "DiTTransformer2DModel", dict(_WIDE, in_channels=4, out_channels=8, sample_size=14, patch_size=2, num_embeds_ada_norm=7),
+               also(floats(hidden_states=(4, 14, 14)), timestep=_TWO_TIMES, class_labels=_classes)),
     _diffusion("sd3", "SD3Transformer2DModel",
-               dict(_HEADS, sample_size=10, patch_size=2, in_channels=4, out_channels=4, joint_attention_dim=20, caption_projection_dim=48,
+               dict(_WIDE, sample_size=14, patch_size=2, in_channels=4, out_channels=4, joint_attention_dim=20, caption_projection_dim=104,
                     pooled_projection_dim=28, pos_embed_max_size=8, dual_attention_layers=(0,), qk_norm="rms_norm"),
-               also(floats(hidden_states=(4, 10, 10), encoder_hidden_states=(9, 20), pooled_projections=(28,)), timestep=_TWO_TIMES)),
+               also(floats(hidden_states=(4, 14, 14), encoder_hidden_states=(9, 20), pooled_projections=(28,)), timestep=_TWO_TIMES)),
     _diffusion("auraflow", "AuraFlowTransformer2DModel",
                dict(sample_size=10, patch_size=2, in_channels=4, out_channels=4, num_mmdit_layers=1, num_single_dit_layers=1, attention_head_dim=12,
                     num_attention_heads=4, joint_attention_dim=20, caption_projection_dim=48, pos_embed_max_size=36),
@@ -40,8 +41,8 @@ ENTRIES = [
                     sample_size=6, patch_size=1, mlp_ratio=2.0),
                also(floats(hidden_states=(4, 6, 6), encoder_hidden_states=(9, 20)), timestep=_TWO_TIMES, encoder_attention_mask=prompt_mask(9, 3))),
     _diffusion("lumina2", "Lumina2Transformer2DModel",
-               dict(sample_size=10, patch_size=2, in_channels=4, hidden_size=48, num_layers=2, num_refiner_layers=1, num_attention_heads=4, num_kv_heads=2,
-                    multiple_of=8, axes_dim_rope=(4, 4, 4), axes_lens=(30, 12, 12), cap_feat_dim=20),
+               dict(sample_size=10, patch_size=2, in_channels=4, hidden_size=96, num_layers=2, num_refiner_layers=1, num_attention_heads=4, num_kv_heads=2,
+                    multiple_of=8, axes_dim_rope=(8, 8, 8), axes_lens=(30, 12, 12), cap_feat_dim=20),
                also(floats(hidden_states=(4, 10, 10), encoder_hidden_states=(9, 20)), timestep=times(0.713, 0.098), encoder_attention_mask=prompt_mask(9, 3)),
                batch=False),
     _diffusion("mochi", "MochiTransformer3DModel",
@@ -57,7 +58,7 @@ ENTRIES = [
                     num_embeds_ada_norm=1000, norm_type="ada_norm_single", norm_elementwise_affine=False, norm_eps=1e-6, caption_channels=20, video_length=3),
                also(floats(hidden_states=(4, 3, 6, 6), encoder_hidden_states=(9, 20)), timestep=_TWO_TIMES), batch=False),
     _diffusion("prx", "PRXTransformer2DModel",
-               dict(in_channels=4, patch_size=2, context_in_dim=20, hidden_size=48, mlp_ratio=2.0, num_heads=4, depth=2, axes_dim=[6, 6]),
+               dict(in_channels=4, patch_size=2, context_in_dim=20, hidden_size=96, mlp_ratio=2.0, num_heads=4, depth=2, axes_dim=[12, 12]),
                also(floats(hidden_states=(4, 10, 10), encoder_hidden_states=(9, 20)), timestep=times(0.713, 0.098), attention_mask=prompt_mask(9, 3))),
     _diffusion("prior", "PriorTransformer", dict(_HEADS, embedding_dim=20, num_embeddings=9, additional_embeddings=4),
                also(floats(hidden_states=(20,), proj_embedding=(20,), encoder_hidden_states=(9, 20)), timestep=_TWO_TIMES,
