@@ -9,7 +9,8 @@ _EXPERTS = dict(num_experts_per_tok=2, experts_implementation="eager")
 
 def _decoder(name, stem, inputs=None, attention="sdpa", **config):
     """A prompt and a second call on its cache; or one call with `inputs`."""
-    return Entry(name, "language", f"transformers:{stem}Config:{stem}ForCausalLM", {**_SMALL, **config}, inputs or steps((37, 6) if config.get("hidden_size", 0) > 48 else (19, 5), _V), attention,
+    lengths = (37, 6) if config.get("hidden_size", 0) > 48 else (19, 5)
+    return Entry(name, "language", f"transformers:{stem}Config:{stem}ForCausalLM", {**_SMALL, **config}, inputs or steps(lengths, _V), attention,
                  cached=inputs is None)
 
 

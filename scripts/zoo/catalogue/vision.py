@@ -27,13 +27,13 @@ ENTRIES = [
     _vision("dinov2", "Dinov2", size=(42, 42), hidden_size=104, num_hidden_layers=2, num_attention_heads=4, mlp_ratio=2, image_size=42, patch_size=6),
     _vision("segformer", "Segformer", "SegformerForSemanticSegmentation", size=(52, 44), num_encoder_blocks=4, depths=[1, 1, 1, 1], sr_ratios=[4, 2, 2, 1],
             hidden_sizes=[12, 16, 24, 32], num_attention_heads=[1, 2, 2, 4], decoder_hidden_size=28, num_labels=5),
-    _vision("resnet", "ResNet", "ResNetForImageClassification", attention="eager", size=(45, 39), embedding_size=16, hidden_sizes=[16, 24, 32], depths=[1, 2, 1],
-            layer_type="basic", num_labels=7),
+    _vision("resnet", "ResNet", "ResNetForImageClassification", attention="eager", size=(45, 39), embedding_size=16, hidden_sizes=[16, 24, 32],
+            depths=[1, 2, 1], layer_type="basic", num_labels=7),
     _vision("regnet", "RegNet", attention="eager", size=(45, 39), embedding_size=16, hidden_sizes=[16, 32, 48], depths=[1, 1, 1], groups_width=8),
     _vision("poolformer", "PoolFormer", attention="eager", size=(50, 46), hidden_sizes=[16, 24, 32, 40], depths=[1, 1, 1, 1], mlp_ratio=2.0),
     _vision("mobilevit", "MobileViT", attention="eager", size=(64, 64), image_size=64, hidden_sizes=[24, 32, 40], neck_hidden_sizes=[8, 12, 16, 20, 24, 28, 48],
             num_attention_heads=4, mlp_ratio=2.0),
-    _vision("vitdet", "VitDet", attention="eager", hidden_size=48, num_hidden_layers=2, num_attention_heads=4, mlp_ratio=2, image_size=30, patch_size=6, pretrain_image_size=30,
-            use_relative_position_embeddings=True, window_block_indices=[0], window_size=3),
+    _vision("vitdet", "VitDet", attention="eager", hidden_size=48, num_hidden_layers=2, num_attention_heads=4, mlp_ratio=2, image_size=30, patch_size=6,
+            pretrain_image_size=30, use_relative_position_embeddings=True, window_block_indices=[0], window_size=3),
 ]
 

@@ -31,10 +31,15 @@ def _narrow_input(m, patch):
     c.before(m, patch, lambda x: x.to(torch.bfloat16).to(x.dtype))
 
 
+def _target(func, args, kwargs):
+    """The dtype that this call of Tensor.to or Tensor.float asks for, or None."""
+    if func is torch.Tensor.float:
+        return torch.float32
+    return next((a for a in (*args[1:], *kwargs.values()) if isinstance(a, torch.dtype)), None) if func is torch.Tensor.to else None
+
+
 def _is_upcast(func, args, kwargs):
-    if not args or not torch.is_tensor(args[0]) or args[0].dtype not in (torch.bfloat16, torch.float16):
-        return False
-    return func is torch.Tensor.float or (func is torch.Tensor.to and next((a for a in (*args[1:], *kwargs.values()) if isinstance(a, torch.dtype)), None) in _WIDE)
+    return _target(func, args, kwargs) in _WIDE and args[0].dtype in (torch.bfloat16, torch.float16)
 
 
 def _no_upcast(m, patch):
@@ -49,8 +54,7 @@ def _late_downcast(m, patch):
     kept = []
 
     def handler(func, args, kwargs):
-        to = next((a for a in (*args[1:], *kwargs.values()) if isinstance(a, torch.dtype)), None) if func is torch.Tensor.to else None
-        if to is torch.bfloat16 and args[0].dtype is torch.float32:
+        if _target(func, args, kwargs) is torch.bfloat16 and args[0].dtype is torch.float32:
             kept.append(args[0])
             return args[0]
         return UNCHANGED
