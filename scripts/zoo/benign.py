@@ -46,9 +46,10 @@ _HALVED = {F.linear: _halved_linear, torch.addmm: lambda bias, x, w: _halved_lin
 
 
 # --- norms ---------------------------------------------------------------------------------------------------------------
+# Their results are contiguous, as native_layer_norm's: on a strided input a Linear takes mm and add for addmm, which rounds once more.
 def _norm_in_float64(x, normalized_shape, weight=None, bias=None, eps=1e-5):
     wide = (t if t is None else t.double() for t in (weight, bias))
-    return F.layer_norm(x.double(), normalized_shape, *wide, eps).to(x.dtype)
+    return F.layer_norm(x.double(), normalized_shape, *wide, eps).to(x.dtype).contiguous()
 
 
 def _norm_one_pass(x, normalized_shape, weight=None, bias=None, eps=1e-5):
@@ -57,7 +58,7 @@ def _norm_one_pass(x, normalized_shape, weight=None, bias=None, eps=1e-5):
     mean = v.mean(axes, keepdim=True)
     y = (v - mean) * torch.rsqrt((v * v).mean(axes, keepdim=True) - mean * mean + eps)
     y = y if weight is None else y * weight.float()
-    return (y if bias is None else y + bias.float()).to(x.dtype)
+    return (y if bias is None else y + bias.float()).to(x.dtype).contiguous()
 
 
 def _norm_two_passes(x, normalized_shape, weight=None, bias=None, eps=1e-5):
@@ -65,7 +66,7 @@ def _norm_two_passes(x, normalized_shape, weight=None, bias=None, eps=1e-5):
     d = v - v.mean(axes, keepdim=True)
     y = d / torch.sqrt((d * d).mean(axes, keepdim=True) + eps)
     y = y if weight is None else y * weight.float()
-    return (y if bias is None else y + bias.float()).to(x.dtype)
+    return (y if bias is None else y + bias.float()).to(x.dtype).contiguous()
 
 
 def _group_norm(x, num_groups, weight=None, bias=None, eps=1e-5):

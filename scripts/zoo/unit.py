@@ -11,8 +11,9 @@ from .benign import CHANGES, counterparts
 from .cases import benign_of, faults_of, number
 from .operators.operator import sites
 from .produce import Refused
-from .truth import names_it, slight, truth_of
+from .truth import names_it, relative, slight, truth_of
 
+CLOSE = {"fp32": 1e-3, "bf16": 0.2}     # a benign change moves no boundary by more (relative L2), or it is not benign for this model
 COARSE = {"fp32": 1e-4, "bf16": 0.02}   # a block's output must differ by this much for a port with block outputs alone to be asked
 
 
@@ -46,7 +47,15 @@ class Unit:
         return {**row, **check.compare(self.binary, reference or self.reference, candidate, self.folder, self.limit)}
 
     def company_of(self, fault):
-        return fault.company if fault.company and CHANGES[fault.company].applies(self.entry, self.model) else None
+        """The benign change that goes with the fault, where it applies to this model and is benign there."""
+        if not fault.company or not CHANGES[fault.company].applies(self.entry, self.model):
+            return None
+        pairs = counterparts(self.base(fault.company), self.plain)
+        return None if self.far(pairs) or produce.decides_otherwise([b for b, _p in pairs], self.plain) else fault.company
+
+    def far(self, pairs):
+        """Paths where a benign run is further from the plain one than rounding can be (NaN included)."""
+        return [b.path for b, p in pairs if b.value.is_floating_point() and not relative(b.value, p.value) <= CLOSE[self.dtype]]
 
     def make_fault(self, fault, path):
         """Writes the candidate; returns (truth, how it was recorded, company). Raises Refused."""
@@ -102,6 +111,9 @@ class Unit:
         otherwise = produce.decides_otherwise(found, self.plain)
         if otherwise:
             raise Refused(f"rounding decides another way at {', '.join(otherwise[:3])}")
+        far = self.far(pairs)
+        if far:
+            raise Refused(f"is no rounding of the same arithmetic at {', '.join(far[:3])}")
         if program:
             produce.record(path, self.entry, self.dtype, "module", None, change)
         else:

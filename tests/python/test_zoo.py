@@ -19,10 +19,10 @@ import zoo  # noqa: E402
 
 zoo.quiet()
 
-from selftest_models import capture  # noqa: E402
+from selftest_models import capture, kernels  # noqa: E402
 from selftest_models.family import Patches  # noqa: E402
 from zoo import cases, produce, runner, tables, truth, unit, within  # noqa: E402
-from zoo.benign import CHANGES, counterparts  # noqa: E402
+from zoo.benign import CHANGES, Change, counterparts  # noqa: E402
 from zoo.catalogue import ENTRIES  # noqa: E402
 from zoo.entry import KINDS  # noqa: E402
 from zoo.intervals import share, wilson  # noqa: E402
@@ -233,8 +233,23 @@ def test_a_mutation_without_effect_is_refused(tmp_path):
     assert row["refused"] == "changes nothing"
 
 
+def test_a_benign_change_that_is_none_is_refused(tmp_path):
+    here = unit.Unit(ENTRIES["bert"], "bf16", tmp_path, "")
+    for factor, reason in ((1.0, "changes nothing"), (1.5, "is no rounding"), (float("nan"), "is no rounding")):
+        change = Change("scaled", lambda factor=factor: kernels.Swap({F.gelu: lambda x, **kw: F.gelu(x, **kw) * factor}))
+        assert reason in here.benign(change, 0)["refused"]
+
+
+def test_norm_replacements_keep_the_layout():
+    x = torch.randn(2, 7, 5).transpose(1, 2)
+    for name in ("norms in float64", "norms in two passes", "norms in one pass"):
+        with CHANGES[name].active():
+            assert F.layer_norm(x, (7,)).is_contiguous(), name
+
+
 # --- the score ----------------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("hits, trials, low, high", [(0, 10, 0, 0.2775), (5, 10, 0.2366, 0.7634), (10, 10, 0.7225, 1), (373, 374, 0.9850, 0.9995), (0, 0, 0, 1)])
+@pytest.mark.parametrize("hits, trials, low, high", [
+    (0, 10, 0, 0.2775), (5, 10, 0.2366, 0.7634), (10, 10, 0.7225, 1), (373, 374, 0.9850, 0.9995), (0, 0, 0, 1)])
 def test_wilson(hits, trials, low, high):
     assert wilson(hits, trials) == (pytest.approx(low, abs=1e-4), pytest.approx(high, abs=1e-4))
 
@@ -252,8 +267,8 @@ def test_tables_count_everything():
             row("fault", "pass", found=False, placed=False, named=False, **fault), row("fault", "error", found=False, placed=False, named=None, **fault),
             row("benign", "pass"), row("benign", "fail"), row("benign", "inconclusive"), row("self", "pass"), row("self", "inconclusive"),
             {**row("fault", ""), "refused": "changes nothing"}]
-    assert tables.Tally(rows).numbers() == {"recall": (2, 4), "right module": (1, 4), "right name": (1, 2), "false alarms": (1, 3), "benign inconclusive": (1, 3),
-                                            "errors": (1, 9), "green against itself": (1, 2)}
+    assert tables.Tally(rows).numbers() == {"recall": (2, 4), "right module": (1, 4), "right name": (1, 2), "false alarms": (1, 3),
+                                            "benign inconclusive": (1, 3), "errors": (1, 9), "green against itself": (1, 2)}
     said = tables.text(rows)
     assert all(word in said for word in ("missed", "misplaced", "false alarm", "inconclusive", "not green against itself", "recall                 2 of 4"))
     assert "misplaced" not in tables.text(rows, details=False)
