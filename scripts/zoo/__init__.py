@@ -1,0 +1,14 @@
+"""The zoo: an out-of-sample benchmark of `parity-check compare` on tiny models of transformers and diffusers, built at run time.
+
+Nothing of it is tuned: models come from their config classes with spread random weights, faults are put in by mutation operators that look for the modules
+they apply to, benign changes are other kernels for the same arithmetic. See README.md beside this file.
+"""
+
+
+def quiet():
+    """The libraries' advice does not matter for tiny models with random weights. To be called before they are imported."""
+    import os
+    import warnings
+
+    os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_VERBOSITY="error", DIFFUSERS_VERBOSITY="error")
+    warnings.filterwarnings("ignore")

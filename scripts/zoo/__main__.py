@@ -1,0 +1,118 @@
+"""python -m zoo run | list | show | settings: see README.md beside this file.
+
+    PYTHONPATH=scripts:probes/python .venv-models/bin/python -m zoo run --families 'qwen*,bert' --faults 6 --benign all --json /tmp/zoo.json
+"""
+import argparse
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BINARY = ROOT / "build" / "release" / "parity-check"
+
+
+def _number(text):
+    return None if text == "all" else int(text)
+
+
+def _selected(args):
+    from .runner import selection
+    return selection(args.families, args.half, tuple(args.dtypes.split(",")), getattr(args, "sample", False))
+
+
+def _run(args):
+    from . import runner, tables
+    if args.sample:
+        args.faults, args.benign = runner.SAMPLE["faults"], runner.SAMPLE["benign"]
+    if not args.binary.exists():
+        raise ValueError(f"{args.binary}: there is no such program; build it or give --binary")
+
+    def each(rows):
+        if args.json:
+            runner.save(args.json, rows, command=" ".join(sys.argv), machine=_machine(), totals=tables.Tally(rows).numbers())
+    rows = runner.run(_selected(args), args.binary.resolve(), args.faults, args.benign, args.jobs, args.limit, each)
+    print(tables.text(rows, not args.totals))
+    return 0
+
+
+def _machine():
+    from selftest_models.machine import machine
+    return machine()
+
+
+def _list(args):
+    from .benign import CHANGES
+    from .cases import benign_of, faults_of
+    from .operators import OPERATORS
+    for entry, dtype in _selected(args):
+        model = entry.build(dtype)
+        faults, benign = faults_of(entry, dtype, model), benign_of(entry, dtype, model)
+        print(f"{entry.name}.{dtype:5s} {entry.kind:10s} {entry.half:12s} {sum(p.numel() for p in model.parameters()):7d} parameters, "
+              f"{len(faults)} faults, {len(benign)} benign changes")
+        if args.cases:
+            print("".join(f"  {f.name}\n" for f in faults) + "".join(f"  {c.name}\n" for c in benign), end="")
+    print(f"{len(OPERATORS)} operators: {', '.join(OPERATORS)}\n{len(CHANGES)} benign changes: {', '.join(CHANGES)}")
+    return 0
+
+
+def _show(args):
+    from . import show
+    return show.show(args.name, args.folder, args.binary)
+
+
+def _settings(args):
+    from . import settings
+    return settings.run(_selected(args), args.binary.resolve(), args.layers)
+
+
+def _serve(_args):
+    from . import elsewhere
+    return elsewhere.serve()
+
+
+def parser():
+    p = argparse.ArgumentParser(prog="python -m zoo", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = p.add_subparsers(required=True, metavar="COMMAND")
+
+    def command(name, do, text, families="*"):
+        c = commands.add_parser(name, help=text, description=text)
+        c.set_defaults(do=do)
+        c.add_argument("--families", default=families, metavar="GLOB", help="names, comma-separated")
+        c.add_argument("--half", default="all", choices=("development", "held_out", "all"))
+        c.add_argument("--dtypes", default="fp32,bf16")
+        c.add_argument("--binary", type=Path, default=BINARY, help="default: %(default)s")
+        return c
+    c = command("run", _run, "score parity-check compare")
+    c.add_argument("--faults", type=_number, default=8, metavar="K|all", help="faults of each family and dtype (default 8)")
+    c.add_argument("--benign", type=_number, default=None, metavar="K|all", help="benign changes of each (default all)")
+    c.add_argument("--sample", action="store_true", help="the small selection of CI")
+    c.add_argument("--jobs", type=int, default=1)
+    c.add_argument("--limit", type=int, default=120, help="seconds a compare may take")
+    c.add_argument("--json", type=Path, help="write all rows")
+    c.add_argument("--totals", action="store_true", help="leave out the list of what went wrong (for the held-out half)")
+    c = command("list", _list, "print the entries")
+    c.add_argument("--cases", action="store_true", help="with their faults and benign changes")
+    c = commands.add_parser("show", help="make the files of one case, run parity-check on them and print its report")
+    c.add_argument("name", help="FAMILY.DTYPE CASE as the report prints it, in one argument: 'llama.bf16 norm_eps_x10@model.norm'")
+    c.add_argument("--folder", type=Path, default=Path("/tmp/zoo-case"))
+    c.add_argument("--binary", type=Path, default=BINARY)
+    c.set_defaults(do=_show)
+    c = command("settings", _settings, "references against themselves, and the main job, on other settings of the machine", "bert,gptj,vit,wav2vec2,unet2d,sd3")
+    c.add_argument("--layers", default="all", help="--layer of the main job; 'none' leaves it out")
+    c = commands.add_parser("serve", help="(used by the runner) benign runs under an environment that must hold before PyTorch loads")
+    c.set_defaults(do=_serve)
+    return p
+
+
+def main(arguments=None):
+    from . import quiet
+    args = parser().parse_args(arguments)
+    quiet()
+    try:
+        return args.do(args)
+    except ValueError as e:
+        print(f"zoo: {e}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,56 @@
+"""Runs under another environment, which must hold before PyTorch loads: a helper process for each, started when first asked and kept."""
+import atexit
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+import torch
+
+_helpers = {}
+
+
+def _helper(change):
+    if change.name not in _helpers or _helpers[change.name].poll() is not None:
+        environment = {**os.environ, **change.environment, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+        _helpers[change.name] = subprocess.Popen([sys.executable, "-m", "zoo", "serve"], env=environment, text=True, stdin=subprocess.PIPE,
+                                                 stdout=subprocess.PIPE)
+    return _helpers[change.name]
+
+
+@atexit.register
+def _end():
+    for helper in _helpers.values():
+        helper.stdin.close()
+        helper.wait(10)
+
+
+def boundaries(entry, dtype, change):
+    """Every module output of the entry's plain run in the change's environment."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = os.path.join(folder, "boundaries.pt")
+        helper = _helper(change)
+        helper.stdin.write(json.dumps([entry.name, dtype, change.name, file]) + "\n")
+        helper.stdin.flush()
+        answer = helper.stdout.readline().strip()
+        if answer != "done":
+            raise RuntimeError(f"the helper for {change.name!r} failed: {answer or 'it ended'}")
+        return torch.load(file, weights_only=False)
+
+
+def serve():
+    """Answers requests (JSON lines on standard input) until there are no more."""
+    from . import produce
+    from .benign import CHANGES
+    from .catalogue import ENTRIES
+
+    for line in sys.stdin:
+        name, dtype, change, file = json.loads(line)
+        try:
+            torch.save(produce.boundaries(ENTRIES[name], dtype, None, CHANGES[change]), file)
+            answer = "done"
+        except Exception as e:   # the asking process says which case it was
+            answer = f"{type(e).__name__}: {e}".replace("\n", " ")
+        print(answer, flush=True)
+    return 0

@@ -1,0 +1,69 @@
+"""Runs a selection of the zoo, in some processes at once."""
+import concurrent.futures
+import fnmatch
+import json
+import multiprocessing
+import sys
+
+from . import unit
+from .cases import number
+from .catalogue import ENTRIES
+from .tables import wrong
+
+SAMPLE = dict(entries=2, faults=3, benign=2)   # what CI runs: entries of each kind and half, in one dtype each
+
+
+def selection(families="*", half="all", dtypes=("fp32", "bf16"), sample=False):
+    """[(entry, dtype)]; with `sample` some of each kind and half, one dtype of each in turn. Raises ValueError where nothing is selected."""
+    patterns = families.split(",")
+    some = [e for e in ENTRIES.values() if any(fnmatch.fnmatch(e.name, p) for p in patterns) and half in ("all", e.half)]
+    if sample:
+        units = [(e, d) for i, e in enumerate(_sampled(some)) for d in dtypes if d in e.dtypes and (d == dtypes[i % len(dtypes)] or len(e.dtypes) == 1)]
+    else:
+        units = [(e, d) for e in some for d in dtypes if d in e.dtypes]
+    if not units:
+        raise ValueError(f"no family is called {families} in half {half} with dtype {', '.join(dtypes)}; `list` names all")
+    return units
+
+
+def _sampled(entries):
+    groups = {}
+    for e in sorted(entries, key=lambda e: number(e.name, "sample")):
+        groups.setdefault((e.kind, e.half), []).append(e)
+    return [e for _key, members in sorted(groups.items()) for e in members[:SAMPLE["entries"]]]
+
+
+def _one(name, dtype, binary, faults, benign, limit):
+    from . import quiet
+    quiet()
+    return unit.run(ENTRIES[name], dtype, binary, faults, benign, limit)
+
+
+def run(units, binary, faults=None, benign=None, jobs=1, limit=120, each=None):
+    """Rows of all units, in the order of `units`; each(rows so far) is told after every unit."""
+    tasks = [(e.name, d, binary, faults, benign, limit) for e, d in units]
+    rows = []
+    for part in _parts(tasks, jobs):
+        rows += part
+        if each:
+            each(rows)
+            print(_said(part), file=sys.stderr, flush=True)
+    return rows
+
+
+def _parts(tasks, jobs):
+    if jobs == 1:
+        yield from (_one(*task) for task in tasks)
+        return
+    with concurrent.futures.ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
+        yield from (future.result() for future in [pool.submit(_one, *task) for task in tasks])
+
+
+def _said(rows):
+    bad = sum(map(bool, map(wrong, rows)))
+    return f"{rows[0]['family']}.{rows[0]['dtype']}: {sum('refused' not in r for r in rows)} cases in {rows[0]['unit_seconds']} s, {bad} not as they should be"
+
+
+def save(path, rows, **about):
+    with open(path, "w") as f:
+        f.write(json.dumps({"format": "parity-zoo/1", **about}, default=str)[:-1] + ', "rows": [\n' + ",\n".join(map(json.dumps, rows)) + "\n]}\n")
