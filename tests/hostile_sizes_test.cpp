@@ -79,7 +79,7 @@ std::string state_dict(uint32_t elements) {
          number + "t(K\x01t\x89NtRs.";
 }
 
-void check_refused(const std::string& command, const std::filesystem::path& file, const std::string& entry,
+void check_size_refused(const std::string& command, const std::filesystem::path& file, const std::string& entry,
                    const std::string& why) {
   CAPTURE(command);
   const std::string name = "'" + file.string() + "'";
@@ -96,7 +96,7 @@ void check_refused(const std::string& command, const std::filesystem::path& file
 }
 
 void check_set_refused(const std::filesystem::path& file, const std::string& entry, const std::string& why) {
-  for (const std::string command : {"inspect --verify", "compare", "weights"}) check_refused(command, file, entry, why);
+  for (const std::string command : {"inspect --verify", "compare", "weights"}) check_size_refused(command, file, entry, why);
 }
 
 void write_text(const std::filesystem::path& path, const std::string& text) {
@@ -183,7 +183,7 @@ TEST_CASE("hostile sizes: a dataset of a recording that is not there, and one th
                      {"call", 0},
                      {"role", "output"}});
     recording.close();
-    check_refused("compare", file, "dataset '/values/0'", compressed ? "bytes in memory" : "are stored");
+    check_size_refused("compare", file, "dataset '/values/0'", compressed ? "bytes in memory" : "are stored");
   }
 }
 
