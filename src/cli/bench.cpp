@@ -78,16 +78,16 @@ void add_bench(CLI::App& app, Action& action) {
       "One forward of the SkyReels-V2 / Wan transformer, random weights unless told (default: I2V 1.3B, 9 frames of "
       "544x960)");
   CLI::Option* config = wan->add_option("--config", options->config, "config.json of the model, either naming")
-                            ->check(CLI::ExistingFile)
+                            ->check(existing_file())
                             ->type_name("FILE");
   wan->add_option("--weights", options->wan.weights,
                   "Folder with config.json and .safetensors (one file, or shards with their index), either naming")
-      ->check(CLI::ExistingPath)
+      ->check(existing_path())
       ->excludes(config)
       ->type_name("DIR");
   wan->add_option("--reference", options->wan.reference,
                   "Recording of the same model: its inputs are used, its output compared")
-      ->check(CLI::ExistingFile)
+      ->check(existing_file())
       ->type_name("FILE");
   wan->add_option("--dtype-path", options->wan.dtype_path,
                   "sky_ac, sky_noac, wan, dsky or dwan (default: as config.json says, else sky_ac)");

@@ -57,8 +57,8 @@ int run(VideoBenchCommand options) {
 void add_bench_video(CLI::App& bench, Action& action) {
   auto options = std::make_shared<VideoBenchCommand>();
   CLI::App* video = bench.add_subcommand("video", "Frames compared a second: made-up frames in memory, or two files");
-  video->add_option("reference", options->bench.reference, "A clip")->check(CLI::ExistingPath)->type_name("REF");
-  video->add_option("candidate", options->bench.candidate, "Another")->check(CLI::ExistingPath)->type_name("CAND");
+  video->add_option("reference", options->bench.reference, "A clip")->check(existing_path())->type_name("REF");
+  video->add_option("candidate", options->bench.candidate, "Another")->check(existing_path())->type_name("CAND");
   video->add_option("--size", options->size, "Width, height of made-up frames")
       ->delimiter(',')
       ->expected(2)

@@ -159,12 +159,12 @@ CLI::App* add_two_sided(CLI::App& app, Action& action, const std::string& comman
                         const char* text, Runner runner, bool candidate_required) {
   auto options = std::make_shared<CompareOptions>();
   CLI::App* command = app.add_subcommand(name, text);
-  command->add_option("REF", options->reference, "PyTorch recording")->required()->check(CLI::ExistingPath);
+  command->add_option("REF", options->reference, "PyTorch recording")->required()->check(existing_path());
   CLI::Option* candidate =
-      command->add_option("CAND", options->candidate, "The port's recording")->check(CLI::ExistingPath);
+      command->add_option("CAND", options->candidate, "The port's recording")->check(existing_path());
   if (candidate_required) candidate->required();
   command->add_option("--map", options->map, "Names: REFERENCE = CANDIDATE [perm(…)] [split(axis,i,n)] a line")
-      ->check(CLI::ExistingFile)
+      ->check(existing_file())
       ->type_name("FILE");
   command
       ->add_option("--layer", options->layer,
@@ -173,7 +173,7 @@ CLI::App* add_two_sided(CLI::App& app, Action& action, const std::string& comman
   command->add_option("--out", options->out, "Folder for report.md, report.json, junit.xml, thresholds.json")
       ->type_name("DIR");
   command->add_option("--thresholds", options->thresholds, "Limits other than the defaults, with reasons (JSON)")
-      ->check(CLI::ExistingFile)
+      ->check(existing_file())
       ->type_name("FILE");
   command
       ->add_option("--accept-path", options->accepted,

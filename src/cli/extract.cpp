@@ -66,7 +66,7 @@ void add_extract(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
   CLI::App* command =
       app.add_subcommand("extract", "One op or one module call of a recording as a small file of its own");
-  command->add_option("DUMP", options->file, "The recording")->required()->check(CLI::ExistingFile);
+  command->add_option("DUMP", options->file, "The recording")->required()->check(existing_file());
   command->add_option("--layer", options->layer, "Path of the module or op: blocks.0.norm1, blocks.0/add.1")
       ->required()
       ->type_name("PATH");
@@ -76,9 +76,9 @@ void add_extract(CLI::App& app, Action& action) {
       ->type_name("N");
   CLI::Option* candidate =
       command->add_option("--candidate", options->candidate, "A port's recording: its inputs and outputs go in too")
-          ->check(CLI::ExistingPath);
+          ->check(existing_path());
   command->add_option("--map", options->map, "Names: REFERENCE = CANDIDATE [perm(…)] [split(axis,i,n)] a line")
-      ->check(CLI::ExistingFile)
+      ->check(existing_file())
       ->needs(candidate)
       ->type_name("FILE");
   add_common(*command, options->common);

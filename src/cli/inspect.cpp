@@ -131,7 +131,7 @@ void add_inspect(CLI::App& app, Action& action) {
       ->add_option("dump", options->file,
                    "The recording, or tensors in .safetensors, .npz, .npy, .pt or a folder of them")
       ->required()
-      ->check(CLI::ExistingPath);
+      ->check(existing_path());
   command->add_option("--layer", options->layer, "Only these paths (globs, comma-separated)")->type_name("GLOB");
   command->add_flag("--ops", options->ops, "List every op instead of the modules");
   command->add_flag("--verify", options->verify, "Check that everything the program refers to is there and fits");

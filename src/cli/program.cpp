@@ -43,7 +43,10 @@ int run_program(CLI::App& app, const Action& action, std::vector<std::string> ar
     app.parse(arguments);
     return action();
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+    const auto chosen = app.get_subcommands();
+    fmt::print(stderr, "parity-check: {}; see parity-check {}--help\n", first_line(error.what()),
+               chosen.empty() ? "" : chosen.front()->get_name() + " ");
   } catch (const Error& error) {
     fmt::print(stderr, "parity-check: {}\n", error.what());
   } catch (const std::bad_alloc&) {

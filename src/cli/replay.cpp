@@ -126,7 +126,7 @@ void add_replay(CLI::App& app, Action& action) {
       app.add_subcommand("replay", "Run an extract again: is its recorded result reproduced, how far is the port?");
   command->add_option("FILE", options->file, "The extract, or any PyTorch recording")
       ->required()
-      ->check(CLI::ExistingFile);
+      ->check(existing_file());
   command->add_option("--dtype", options->dtype, "Arithmetic: as recorded, or every float raised")
       ->check(CLI::IsMember({"recorded", "fp32", "fp64"}))
       ->capture_default_str();

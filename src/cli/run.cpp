@@ -153,7 +153,7 @@ void add_run(CLI::App& app, Action& action, const std::string& command_line) {
   run->add_option("--model", options->model, "Only dumps of this model: its name, class, or part of the file name")
       ->type_name("NAME");
   run->add_option("--reference", options->references, "Reference dumps (default: all embedded ones)")
-      ->check(CLI::ExistingFile)
+      ->check(existing_file())
       ->type_name("FILE");
   run->add_option("--dtype", options->dtypes, "Precisions, comma-separated: fp64, fp32, bf16")
       ->delimiter(',')

@@ -256,7 +256,7 @@ void add_measure_options(CLI::App& command, VideoOptions& o) {
   command.add_option("--min-psnr", o.min_psnr, "Fail when any frame has less, in dB")->type_name("DB");
   command.add_option("--min-ssim", o.min_ssim, "Fail when any frame has less")->type_name("SSIM");
   command.add_option("--thresholds", o.thresholds, "Ratings and gates (reports/video-thresholds.json is the default)")
-      ->check(CLI::ExistingFile)
+      ->check(existing_file())
       ->type_name("FILE");
   command.add_flag("--no-ms-ssim", o.no_ms_ssim, "Leave MS-SSIM out");
   command.add_flag("--no-diagnosis", o.no_diagnosis, "Do not look for the cause of a difference");
@@ -275,7 +275,7 @@ void add_output_options(CLI::App& command, VideoOptions& o) {
       ->check(CLI::Range(1.0, 240.0))
       ->capture_default_str();
   command.add_option("--into", o.into, "Also put the section \"video\" into this report.json of a run")
-      ->check(CLI::ExistingFile)
+      ->check(existing_file())
       ->type_name("FILE");
   add_common(command, o.common);
 }

@@ -122,10 +122,10 @@ void add_weights(CLI::App& app, Action& action, const std::string& command_line)
       "Audit converted weights: pairs parameters by content whatever their names and layout, names each fault");
   command->add_option("REF", options->reference, "Recording, .safetensors, .npz, .pt, or a folder of them")
       ->required()
-      ->check(CLI::ExistingPath);
+      ->check(existing_path());
   command->add_option("CAND", options->candidate, "The converted ones, in any of these formats")
       ->required()
-      ->check(CLI::ExistingPath);
+      ->check(existing_path());
   command->add_option("--save-map", options->map, "Write the mapping found as a map file for compare --map")
       ->type_name("FILE");
   add_common(*command, options->common);
