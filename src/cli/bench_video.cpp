@@ -3,6 +3,7 @@
 
 #include "bench/video.hpp"
 #include "cli/command.hpp"
+#include "cli/print.hpp"
 #include "core/error.hpp"
 #include "report/sink.hpp"
 
@@ -31,24 +32,21 @@ int run(VideoBenchCommand options) {
   const VideoBench b = bench_video(options.bench);
   const double frames = static_cast<double>(b.frames), mib = 1024.0 * 1024;
   if (!options.common.quiet && b.read.first > 0)
-    fmt::print(
-        "{} frames: reading both {:.1f} frames/s, with all metrics {:.1f} ({:+.1f} % time), peak memory {:.0f} MiB\n",
-        b.frames, frames / b.read.minimum(), frames / b.compared.minimum(),
-        100 * (b.compared.minimum() / b.read.minimum() - 1), static_cast<double>(b.peak_bytes) / mib);
+    print("{} frames: reading both {:.1f} frames/s, with all metrics {:.1f} ({:+.1f} % time), peak memory {:.0f} MiB\n",
+          b.frames, frames / b.read.minimum(), frames / b.compared.minimum(),
+          100 * (b.compared.minimum() / b.read.minimum() - 1), static_cast<double>(b.peak_bytes) / mib);
   else if (!options.common.quiet)
-    fmt::print("{} frames of {}x{} RGB in memory, all metrics: {:.1f} frames/s, peak memory {:.0f} MiB\n", b.frames,
-               options.bench.width, options.bench.height, frames / b.compared.minimum(),
-               static_cast<double>(b.peak_bytes) / mib);
+    print("{} frames of {}x{} RGB in memory, all metrics: {:.1f} frames/s, peak memory {:.0f} MiB\n", b.frames,
+          options.bench.width, options.bench.height, frames / b.compared.minimum(),
+          static_cast<double>(b.peak_bytes) / mib);
   if (!options.common.json.empty())
-    write_file(options.common.json, nlohmann::json{{"name", "video"},
-                                                   {"frames", b.frames},
-                                                   {"threads", options.bench.threads},
-                                                   {"ms_ssim", options.bench.ms_ssim},
-                                                   {"read", timing_json(b.read, b.frames)},
-                                                   {"compared", timing_json(b.compared, b.frames)},
-                                                   {"peak_bytes", b.peak_bytes}}
-                                            .dump(1) +
-                                        "\n");
+    write_result(options.common.json, nlohmann::json{{"name", "video"},
+                                                     {"frames", b.frames},
+                                                     {"threads", options.bench.threads},
+                                                     {"ms_ssim", options.bench.ms_ssim},
+                                                     {"read", timing_json(b.read, b.frames)},
+                                                     {"compared", timing_json(b.compared, b.frames)},
+                                                     {"peak_bytes", b.peak_bytes}});
   return 0;
 }
 

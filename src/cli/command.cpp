@@ -7,6 +7,7 @@
 #include <ctime>
 
 #include "core/error.hpp"
+#include "report/sink.hpp"
 
 namespace parity::cli {
 
@@ -16,6 +17,10 @@ void add_common(CLI::App& command, Common& common) {
   command.add_option("--threads", common.threads, "Threads of LibTorch (default: as the reference was recorded)")
       ->check(CLI::Range(1, 1024))
       ->type_name("N");
+}
+
+void write_result(const std::filesystem::path& file, const nlohmann::json& result) {
+  write_file(file, result.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
 CLI::Validator existing_file() {

@@ -8,6 +8,7 @@
 
 #include "cli/command.hpp"
 #include "cli/first_divergence.hpp"
+#include "cli/print.hpp"
 #include "compare/blame.hpp"
 #include "compare/plain_job.hpp"
 #include "compare/port_job.hpp"
@@ -100,7 +101,7 @@ void write_reports(const Report& report, const CompareOptions& options) {
   write_json(report, fs::path(options.out) / "report.json");
   write_junit(report, fs::path(options.out) / "junit.xml");
   write_markdown(report, options.out);
-  write_file(fs::path(options.out) / "thresholds.json", to_json(limits_of(options)).dump(1) + "\n");
+  write_result(fs::path(options.out) / "thresholds.json", to_json(limits_of(options)));
 }
 
 int run_compare(const CompareOptions& options, const std::string& command_line) {
@@ -112,7 +113,7 @@ int run_compare(const CompareOptions& options, const std::string& command_line) 
     attach_repro(report, sides, options.out);
   }
   write_reports(report, options);
-  if (!options.common.quiet) fmt::print("{}\n", console_summary(report, want_colour()));
+  if (!options.common.quiet) print("{}\n", Assembled{console_summary(report, want_colour())});
   return exit_status(report);
 }
 
@@ -124,7 +125,7 @@ int run_paths(CompareOptions options, const std::string& command_line) {
   const Report report = compared(options, sides, true, command_line);
   write_reports(report, options);
   if (!options.common.quiet)
-    for (const DtypePath& path : report.dtype_paths) fmt::print("{}\n", path.sentence);
+    for (const DtypePath& path : report.dtype_paths) print("{}\n", path.sentence);
   return exit_status(report);
 }
 
@@ -145,11 +146,11 @@ int run_blame(const CompareOptions& options, const std::string& command_line) {
   write_reports(report, options);
   if (options.common.quiet) return exit_status(report);
   std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
-  fmt::print("final relative L2 error {:.3g}; the local errors together explain {:.1f} % of it\n", found.final_error,
-             100 * found.explained);
+  print("final relative L2 error {:.3g}; the local errors together explain {:.1f} % of it\n", found.final_error,
+        100 * found.explained);
   for (const auto& [share, row] : order)
-    fmt::print("{:7.2f} %  {}{}  {}\n", 100 * share, row->path.empty() ? "(result)" : row->path,
-               row->call > 0 ? fmt::format(" call {}", row->call) : "", verdict_name(row->verdict));
+    print("{:7.2f} %  {}{}  {}\n", 100 * share, row->path.empty() ? "(result)" : row->path,
+          row->call > 0 ? fmt::format(" call {}", row->call) : "", verdict_name(row->verdict));
   return exit_status(report);
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include "cli/command.hpp"
+#include "cli/print.hpp"
 #include "compare/sides.hpp"
 #include "core/error.hpp"
 #include "report/sink.hpp"
@@ -29,7 +30,7 @@ Extracted run(const Options& options) {
   const Sides sides = open_sides(options.file, options.candidate, options.map);
   require_program(sides);
   set_threads(options.common, sides.reference.dump.get());
-  for (const std::string& warning : sides.warnings) fmt::print(stderr, "parity-check: {}\n", warning);
+  for (const std::string& warning : sides.warnings) print_error("parity-check: {}\n", warning);
   wanted.port = port_values(sides);
   return extract(*sides.reference.dump, sides.reference.program, wanted, options.out);
 }
@@ -37,25 +38,22 @@ Extracted run(const Options& options) {
 int extract_command(const Options& options) {
   const Extracted done = run(options);
   if (!options.common.json.empty())
-    write_file(options.common.json, nlohmann::json{{"command", "extract"},
-                                                   {"file", options.out},
-                                                   {"path", done.path},
-                                                   {"call", done.call},
-                                                   {"ops", done.ops},
-                                                   {"leaves", done.leaves},
-                                                   {"outputs", done.outputs},
-                                                   {"captured", done.captured},
-                                                   {"port_outputs", done.port_outputs}}
-                                            .dump(1) +
-                                        "\n");
+    write_result(options.common.json, nlohmann::json{{"command", "extract"},
+                                                     {"file", options.out},
+                                                     {"path", done.path},
+                                                     {"call", done.call},
+                                                     {"ops", done.ops},
+                                                     {"leaves", done.leaves},
+                                                     {"outputs", done.outputs},
+                                                     {"captured", done.captured},
+                                                     {"port_outputs", done.port_outputs}});
   if (!options.common.quiet) {
-    fmt::print("{}: '{}' call {}: {} ops on {} tensors, {} result{}\n", options.out, done.path, done.call, done.ops,
-               done.leaves, done.outputs.size(), done.outputs.size() == 1 ? "" : "s");
+    print("{}: '{}' call {}: {} ops on {} tensors, {} result{}\n", options.out, done.path, done.call, done.ops,
+          done.leaves, done.outputs.size(), done.outputs.size() == 1 ? "" : "s");
     if (!done.captured.empty())
-      fmt::print("  enters without being an argument or a weight: {}\n", fmt::join(done.captured, ", "));
-    if (!options.candidate.empty())
-      fmt::print("  the port has {} of {} results\n", done.port_outputs, done.outputs.size());
-    fmt::print("  run it: parity-check replay '{}'\n", options.out);
+      print("  enters without being an argument or a weight: {}\n", fmt::format("{}", fmt::join(done.captured, ", ")));
+    if (!options.candidate.empty()) print("  the port has {} of {} results\n", done.port_outputs, done.outputs.size());
+    print("  run it: parity-check replay '{}'\n", options.out);
   }
   return !options.candidate.empty() && done.port_outputs == 0 ? 3 : 0;
 }

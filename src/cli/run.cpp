@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "cli/command.hpp"
+#include "cli/print.hpp"
 #include "compare/main_job.hpp"
 #include "compare/sides.hpp"
 #include "core/error.hpp"
@@ -63,8 +64,8 @@ class Run {
                               options_.layer, fmt::join(options_.dtypes, ","), files.front().string()));
     write_reports(true);
     if (!options_.common.quiet)
-      fmt::print("{}\nReport: {}\n", console_summary(report_, want_colour()),
-                 (fs::path(options_.out) / "report.md").string());
+      print("{}\nReport: {}\n", Assembled{console_summary(report_, want_colour())},
+            (fs::path(options_.out) / "report.md").string());
     return exit_status(report_);
   }
 

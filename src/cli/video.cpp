@@ -9,6 +9,7 @@
 #include <set>
 
 #include "cli/command.hpp"
+#include "cli/print.hpp"
 #include "core/cpu.hpp"
 #include "core/error.hpp"
 #include "core/progress.hpp"
@@ -211,9 +212,8 @@ int video(const VideoOptions& options, const std::string& command_line) {
   if (!options.common.json.empty()) write_file(options.common.json, text);
   if (!options.into.empty()) merge_into(report, options.into, existing);
   if (!options.common.quiet) {
-    fmt::print("{}", video_console(report, want_colour()));
-    if (!options.metrics_only)
-      fmt::print("\nReport: {} and video.html\n", (fs::path(options.out) / "video.md").string());
+    print("{}", Assembled{video_console(report, want_colour())});
+    if (!options.metrics_only) print("\nReport: {} and video.html\n", (fs::path(options.out) / "video.md").string());
   }
   return exit_status(report);
 }
