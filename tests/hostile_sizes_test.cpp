@@ -69,13 +69,13 @@ std::string npy_header(uint64_t elements) {
   return "\x93NUMPY\x01" + std::string(1, '\0') + little<uint16_t>(118) + dict + "\n";
 }
 
-std::string pickled(const std::string& value) { return "X" + little(static_cast<uint32_t>(value.size())) + value; }
+std::string pickled_text(const std::string& value) { return "X" + little(static_cast<uint32_t>(value.size())) + value; }
 
 // {'a': a float tensor of one row}
 std::string state_dict(uint32_t elements) {
   const std::string number = "J" + little(elements);
-  return "\x80\x02}" + pickled("a") + "ctorch._utils\n_rebuild_tensor_v2\n((" + pickled("storage") +
-         "ctorch\nFloatStorage\n" + pickled("0") + pickled("cpu") + number + "tQK" + std::string(1, '\0') + "(" +
+  return "\x80\x02}" + pickled_text("a") + "ctorch._utils\n_rebuild_tensor_v2\n((" + pickled_text("storage") +
+         "ctorch\nFloatStorage\n" + pickled_text("0") + pickled_text("cpu") + number + "tQK" + std::string(1, '\0') + "(" +
          number + "t(K\x01t\x89NtRs.";
 }
 

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "cli/command.hpp"
+#include "cli/print.hpp"
 #include "core/error.hpp"
 #include "core/progress.hpp"
 #include "jobs/model_job.hpp"
@@ -64,8 +65,8 @@ class Run {
                               options_.layer, fmt::join(options_.dtypes, ","), files.front().string()));
     write_reports(true);
     if (!options_.common.quiet)
-      fmt::print("{}\nReport: {}\n", console_summary(report_, want_colour()),
-                 (fs::path(options_.out) / "report.md").string());
+      print("{}\nReport: {}\n", Assembled{console_summary(report_, want_colour())},
+            (fs::path(options_.out) / "report.md").string());
     return exit_status(report_);
   }
 
@@ -150,7 +151,7 @@ void add_run(CLI::App& app, Action& action, const std::string& command_line) {
   run->add_option("--model", options->model, "Only dumps of this model: its name, class, or part of the file name")
       ->type_name("NAME");
   run->add_option("--reference", options->references, "Reference dumps (default: all embedded ones)")
-      ->check(CLI::ExistingFile)
+      ->check(existing_file())
       ->type_name("FILE");
   run->add_option("--dtype", options->dtypes, "Precisions, comma-separated: fp64, fp32, bf16")
       ->delimiter(',')

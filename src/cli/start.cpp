@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "cli/print.hpp"
 #include "cli/program.hpp"
 #include "core/beside.hpp"
 #include "video/sources.hpp"
@@ -21,8 +22,8 @@ char** arguments_as_given = nullptr;
 [[noreturn]] void run_all() {
   const auto program = beside_program(PARITY_CHECK_ALL);
   ::execv(program.c_str(), arguments_as_given);
-  fmt::print(stderr, "parity-check: {}: cannot be started ({}); build the target parity-check\n", program.string(),
-             std::strerror(errno));
+  cli::print_error("parity-check: {}: cannot be started ({}); build the target parity-check\n", program.string(),
+                   std::strerror(errno));
   std::exit(2);
 }
 

@@ -78,8 +78,6 @@ class Hdf5Array final : public ArrayFile {
     const bool recorded = hdf5::string_attribute(dataset_.get(), "dtype", where_).has_value();
     layout_ = recorded ? hdf5::tensor_layout(dataset_.get(), where_, file_.size())
                        : plain_layout(dataset_.get(), where_, file_.size());
-    if (!layout_.strides.empty())
-      throw Error(where_ + " is not stored row-major; write it with numpy.ascontiguousarray");
   }
 
   at::ScalarType dtype() const override { return layout_.dtype; }
