@@ -100,6 +100,23 @@ TEST_CASE("main job: the right model passes, every row with a limit") {
   }
 }
 
+// tests/data/record.py, sampling: latents and text are cast, and the sampler steps, in recorded ops outside of the
+// model.
+TEST_CASE("main job: arguments made inside the recording are the port's inputs under every precision") {
+  const Dump dump(std::filesystem::path(PARITY_SOURCE_DIR) / "tests/data/sampling.h5");
+  at::set_num_threads(dump.provenance().value("threads", 1));
+  const auto result = run_main_job(
+      dump, load_program(dump), [](const Dump& d, Precision p) { return port_wan(d, p); }, MainJobOptions{});
+  int second_calls = 0;
+  for (const OpResult& row : result.rows) {
+    CAPTURE(row.path);
+    CAPTURE(row.dtype);
+    CHECK_MESSAGE(row.verdict == Verdict::pass, row.diagnosis);
+    second_calls += row.call == 1;
+  }
+  CHECK(second_calls > 100);
+}
+
 TEST_CASE("main job: each seeded fault turns the run red and is the first divergence") {
   for (const SeededFault& fault : kFaults) {
     CAPTURE(fault.name);

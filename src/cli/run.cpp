@@ -24,7 +24,7 @@ struct RunOptions {
   Common common;
   std::string layer = "all", model, out = "reports/latest";
   std::vector<std::string> references;
-  std::vector<std::string> dtypes = {"fp64", "fp32", "bf16"}, modes = {"forced", "free"};
+  std::vector<std::string> dtypes = {"fp64", "fp32", "bf16", "fp16"}, modes = {"forced", "free"};
 };
 
 std::vector<fs::path> embedded_dumps() {
@@ -152,9 +152,9 @@ void add_run(CLI::App& app, Action& action, const std::string& command_line) {
   run->add_option("--reference", options->references, "Reference dumps (default: all embedded ones)")
       ->check(CLI::ExistingFile)
       ->type_name("FILE");
-  run->add_option("--dtype", options->dtypes, "Precisions, comma-separated: fp64, fp32, bf16")
+  run->add_option("--dtype", options->dtypes, "Precisions, comma-separated: fp64, fp32, bf16, fp16; those that apply")
       ->delimiter(',')
-      ->check(CLI::IsMember({"fp64", "fp32", "bf16"}));
+      ->check(CLI::IsMember({"fp64", "fp32", "bf16", "fp16"}));
   run->add_option("--mode", options->modes, "forced: each op on the reference's inputs; free: the model on its own")
       ->delimiter(',')
       ->check(CLI::IsMember({"forced", "free"}));
