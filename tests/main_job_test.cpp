@@ -132,6 +132,23 @@ TEST_CASE("main job: each seeded fault turns the run red and is the first diverg
   }
 }
 
+TEST_CASE("main job: LayerNorm eps is found on whatever kernels this process runs") {  // scripts/any_cpu, ctest
+  WanOps ops;
+  kFaults[0].put_in(ops);
+  for (const char* dump : {"skyreels-v2-t2v.bf16.h5", "diffusers-skyreels-v2-i2v.fp32.h5"}) {
+    const Report report = run_with(ops, dump, {"fp64", "fp32", "bf16"});
+    CHECK(exit_status(report) == 1);
+    const OpResult* first = first_divergence(report);
+    REQUIRE(first != nullptr);
+    // The image embedding's norms come before the blocks; their eps is 1e-5 in truth.
+    CHECK(first->candidate_path == "blocks.0.norm1");
+    CHECK(first->kind == "layer_norm");
+    for (const OpResult& row : report.ops)
+      if (row.kind != "layer_norm")
+        CHECK_MESSAGE(row.verdict == Verdict::pass, row.candidate_path << ": " << row.diagnosis);
+  }
+}
+
 TEST_CASE("main job: a fault stays where it is made: teacher-forced, the ops after it are green") {
   WanOps ops;
   ops.modulation = [](const at::Tensor& table, const at::Tensor& e, int64_t axis) {

@@ -3,7 +3,7 @@
 
 #include "core/error.hpp"
 #include "core/precision.hpp"
-#include "recording_file.hpp"
+#include "program_file.hpp"
 #include "trace/replay.hpp"
 
 using namespace parity;

@@ -107,9 +107,11 @@ class Run {
     report_.coverage[name] = std::move(result.coverage);
     for (const std::string& warning : result.warnings) report_.warnings.push_back(name + ": " + warning);
     const Side side = describe_side(dump);
+    report_.candidate.details["variant"] = "aten";  // what the re-implementation's ops call (src/ops)
+    report_.candidate.producer = "parity-check " PARITY_VERSION;
     if (files == 1) {
       report_.reference = side;
-      report_.candidate = {"", "", result.candidate, "parity-check " PARITY_VERSION, nlohmann::json::object()};
+      report_.candidate.model = result.candidate;
       return;
     }
     report_.reference.path = embedded_dumps_folder().string();
@@ -117,8 +119,8 @@ class Run {
                                                   {"path", side.path},
                                                   {"sha256", side.sha256},
                                                   {"model", side.model},
+                                                  {"code", side.details.value("code", "")},
                                                   {"producer", side.producer}});
-    report_.candidate.producer = "parity-check " PARITY_VERSION;
     report_.candidate.details["models"][name] = result.candidate;
   }
 

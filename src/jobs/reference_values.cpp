@@ -10,19 +10,6 @@
 namespace parity {
 namespace {
 
-// The port has none of the ops that made the model's arguments: both sides begin from what was recorded.
-ReplayOptions options_for(Precision precision) {
-  ReplayOptions options;
-  options.precision = precision;
-  options.recorded_inputs = true;
-  return options;
-}
-
-bool bitwise_equal(const at::Tensor& a, const at::Tensor& b) {
-  return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() &&
-         measure(a, b).bitwise_equal_share.value_or(a.numel() == 0 ? 1 : 0) == 1;
-}
-
 void widen(NullRun& null, const at::Tensor& recorded, const at::Tensor& computed) {
   const Stats s = measure(recorded, computed);
   null.equal_share = std::min(null.equal_share.value_or(1), s.bitwise_equal_share.value_or(0));
@@ -32,7 +19,7 @@ void widen(NullRun& null, const at::Tensor& recorded, const at::Tensor& computed
 
 // One more teacher-forced replay with other kernels; only the null is kept.
 void widen_null(const Dump& dump, const Program& program, ReferenceValues& reference) {
-  replay(dump, program, options_for(Precision::recorded),
+  replay(dump, program, replay_options(Precision::recorded),
          [&](size_t b, const at::Tensor& computed) -> std::optional<at::Tensor> {
            const auto recorded = reference.values.find(b);
            if (recorded == reference.values.end()) return std::nullopt;
@@ -62,9 +49,21 @@ struct KernelSwitch {  // restores what it changed
 
 }  // namespace
 
+ReplayOptions replay_options(Precision precision) {
+  ReplayOptions options;
+  options.precision = precision;
+  options.recorded_inputs = true;
+  return options;
+}
+
+bool bitwise_equal(const at::Tensor& a, const at::Tensor& b) {
+  return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() &&
+         measure(a, b).bitwise_equal_share.value_or(a.numel() == 0 ? 1 : 0) == 1;
+}
+
 ReferenceValues recorded_values(const Dump& dump, const Program& program, const std::vector<bool>& marked) {
   ReferenceValues reference;
-  const ReplayReport report = replay(dump, program, options_for(Precision::recorded),
+  const ReplayReport report = replay(dump, program, replay_options(Precision::recorded),
                                      [&](size_t b, const at::Tensor& computed) -> std::optional<at::Tensor> {
                                        if (!marked[b]) return std::nullopt;
                                        const std::string& key = program.boundaries[b].value.key;
@@ -93,7 +92,7 @@ ReferenceValues recorded_values(const Dump& dump, const Program& program, const 
 ReferenceValues replayed_values(const Dump& dump, const Program& program, const std::vector<bool>& marked,
                                 Precision precision) {
   ReferenceValues reference;
-  const ReplayReport report = replay(dump, program, options_for(precision),
+  const ReplayReport report = replay(dump, program, replay_options(precision),
                                      [&](size_t b, const at::Tensor& computed) -> std::optional<at::Tensor> {
                                        if (marked[b]) reference.values[b] = computed.detach().clone();
                                        return std::nullopt;
@@ -106,7 +105,7 @@ ReferenceValues replayed_values(const Dump& dump, const Program& program, const 
 std::map<size_t, at::Tensor> fp64_on_given(const Dump& dump, const Program& program,
                                            const std::map<size_t, at::Tensor>& given) {
   std::map<size_t, at::Tensor> computed_values;
-  replay(dump, program, options_for(Precision::fp64),
+  replay(dump, program, replay_options(Precision::fp64),
          [&](size_t b, const at::Tensor& computed) -> std::optional<at::Tensor> {
            const auto value = given.find(b);
            if (value == given.end()) return std::nullopt;

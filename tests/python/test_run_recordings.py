@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import h5py
+
 torch = pytest.importorskip("torch")
 diffusers = pytest.importorskip("diffusers")
 pytest.importorskip("accelerate")   # without it diffusers refuses to keep some modules in float32
@@ -53,6 +55,10 @@ def test_a_users_recording_passes(tmp_path, name, image, half, cast_inside):
     given = {k: v if k in cast_inside else v.to(dtype) for k, v in arguments(config, image).items()}
     with torch.no_grad(), parity_probe.record(model, str(tmp_path / "own.h5")):
         model(**{k: v.to(dtype) for k, v in given.items()}, timestep=torch.tensor([713, 998]), return_dict=False)
+    with h5py.File(tmp_path / "own.h5") as file:
+        provenance = json.loads(file.attrs["provenance"])
+    assert provenance["module"].startswith("diffusers.") and provenance["kernel_settings"] == {
+        k: v for k, v in os.environ.items() if k.startswith(("MKL_", "ONEDNN_", "DNNL_"))}
     done = subprocess.run([PROGRAM, "run", "--layer", "all", "--reference", tmp_path / "own.h5", "--out", tmp_path / "out"],
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
