@@ -25,7 +25,7 @@ struct RunOptions {
   Common common;
   std::string layer = "all", model, out = "reports/latest";
   std::vector<std::string> references;
-  std::vector<std::string> dtypes = {"fp64", "fp32", "bf16"}, modes = {"forced", "free"};
+  std::vector<std::string> dtypes = {"fp64", "fp32", "bf16", "fp16"}, modes = {"forced", "free"};
 };
 
 std::vector<fs::path> embedded_dumps() {
@@ -108,9 +108,11 @@ class Run {
     report_.coverage[name] = std::move(result.coverage);
     for (const std::string& warning : result.warnings) report_.warnings.push_back(name + ": " + warning);
     const Side side = describe_side(dump);
+    report_.candidate.details["variant"] = "aten";  // what the re-implementation's ops call (src/ops)
+    report_.candidate.producer = "parity-check " PARITY_VERSION;
     if (files == 1) {
       report_.reference = side;
-      report_.candidate = {"", "", result.candidate, "parity-check " PARITY_VERSION, nlohmann::json::object()};
+      report_.candidate.model = result.candidate;
       return;
     }
     report_.reference.path = embedded_dumps_folder().string();
@@ -118,8 +120,8 @@ class Run {
                                                   {"path", side.path},
                                                   {"sha256", side.sha256},
                                                   {"model", side.model},
+                                                  {"code", side.details.value("code", "")},
                                                   {"producer", side.producer}});
-    report_.candidate.producer = "parity-check " PARITY_VERSION;
     report_.candidate.details["models"][name] = result.candidate;
   }
 
@@ -153,9 +155,9 @@ void add_run(CLI::App& app, Action& action, const std::string& command_line) {
   run->add_option("--reference", options->references, "Reference dumps (default: all embedded ones)")
       ->check(existing_file())
       ->type_name("FILE");
-  run->add_option("--dtype", options->dtypes, "Precisions, comma-separated: fp64, fp32, bf16")
+  run->add_option("--dtype", options->dtypes, "Precisions, comma-separated: fp64, fp32, bf16, fp16; those that apply")
       ->delimiter(',')
-      ->check(CLI::IsMember({"fp64", "fp32", "bf16"}));
+      ->check(CLI::IsMember({"fp64", "fp32", "bf16", "fp16"}));
   run->add_option("--mode", options->modes, "forced: each op on the reference's inputs; free: the model on its own")
       ->delimiter(',')
       ->check(CLI::IsMember({"forced", "free"}));

@@ -59,11 +59,14 @@ struct OpResult {
   std::string diagnosis;
   Logic logic;
   std::optional<Stats> forced, free;
-  std::optional<OracleStats> oracle;    // R and rho of the forced comparison
-  std::vector<Limit> limits;            // those that were applied to `forced`; a row without one is never pass
-  std::optional<double> amplification;  // output's over inputs' relative perturbation, measured
+  std::optional<OracleStats> oracle;  // R and rho of the forced comparison
+  std::optional<OracleStats>
+      free_oracle;  // candidate_error: the free value against the op in fp64 on the candidate's own values before it;
+                    // reference_error: the largest of the reference's program run free in other arithmetic
+  std::vector<Limit> limits;            // those that were applied; a row without one is never pass
+  std::optional<double> amplification;  // output's over inputs' relative perturbation, the largest of several draws
   std::optional<double>
-      predicted_free;  // rel_l2 that propagation predicts from the inputs' free error and the local error
+      predicted_free;  // rel_l2 expected from the inputs' free error, the amplification and both sides' own rounding
   std::optional<double> blame;
   std::string not_exercised;              // why agreement here shows little ("constant", …); listed under coverage
   std::vector<Explanation> explanations;  // the best ones first

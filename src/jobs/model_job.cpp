@@ -7,9 +7,11 @@
 #include "core/error.hpp"
 #include "core/glob.hpp"
 #include "jobs/candidate_runs.hpp"
+#include "jobs/propagation.hpp"
 #include "jobs/reference_values.hpp"
 #include "jobs/rows.hpp"
 #include "judge/model.hpp"
+#include "judge/model_limits.hpp"
 #include "measure/measure.hpp"
 
 namespace parity {
@@ -21,6 +23,7 @@ struct Local {  // what one precision's runs gave
   ReferenceValues reference;
   Values forced, free;
   Values oracle;  // fp64 on this precision's inputs: what each op rounded away
+  OwnInputs own;  // each op of the free run on the port's own values
 };
 
 class MainJob {
@@ -34,8 +37,8 @@ class MainJob {
     if (options_.forced) {  // the logic gate and the amplification belong to every row, whatever dtypes are shown
       logic_ = run_precision("fp64", Precision::fp64);
       options_.progress("amplification");
-      perturbed_ =
-          run_forced(*make_(dump_, Precision::fp64), program_, pairing_, logic_->reference.values, kPerturbation);
+      amplification_ = largest_amplification([this] { return make_(dump_, Precision::fp64); }, program_, pairing_,
+                                             logic_->reference.values);
     }
     for (const std::string& dtype : options_.dtypes) {
       if (dtype == "fp64")
@@ -85,6 +88,7 @@ class MainJob {
     if (options_.free) {
       options_.progress(dtype + " free-running");
       run.free = run_free(*make_(dump_, precision), program_, pairing_);
+      run.own = on_own_inputs(dump_, program_, pairing_.marked, precision, run.reference.values, run.free);
     }
     for (const std::string& op : run.reference.lowered) result_.warnings.push_back("not fp64 in the oracle: " + op);
     if (opaque_.empty()) opaque_ = run.reference.opaque;
@@ -108,10 +112,19 @@ class MainJob {
     in.reference_dtype = in.candidate_dtype = reference.scalar_type();
     if (!measure_pair(r, in, pair, run)) return r;
     judge_local(r, in);
-    double carried = 0;
-    for (const size_t a : ancestors) carried = std::max(carried, free_error(run, a));
-    judge_propagation(r, carried, std::max(unit_roundoff(reference.scalar_type()), 0x1p-53));
+    judge_free(r, in, pair.boundary, run, ancestors);
     return r;
+  }
+
+  void judge_free(OpResult& r, const JudgeInput& local, size_t b, const Local& run,
+                  const std::vector<size_t>& ancestors) const {
+    PropagationInput in;
+    in.is_fp64 = local.is_fp64;
+    in.unit = std::max(unit_roundoff(local.reference_dtype), unit_roundoff(at::kDouble));
+    for (const size_t a : ancestors) in.largest_input_error = std::max(in.largest_input_error, free_error(run, a));
+    if (const auto own = run.own.port.find(b); own != run.own.port.end()) in.own = own->second;
+    if (const auto null = run.own.reference.find(b); null != run.own.reference.end()) in.null = null->second;
+    judge_propagation(r, in);
   }
 
   // False when shapes differ: the row is judged already.
@@ -147,12 +160,11 @@ class MainJob {
     if (value == logic_->forced.end() || value->second.sizes() != oracle.sizes()) return;
     const Stats s = measure(oracle, value->second);
     r.logic.rel_l2 = s.rel_l2 ? s.rel_l2 : (s.difference_norm == 0 ? std::optional<double>(0) : std::nullopt);
-    r.logic.limit = kLogicLimit;
-    const bool right = s.special_mismatch == 0 && r.logic.rel_l2 && *r.logic.rel_l2 <= kLogicLimit;
+    const double limit = model_limits().logic_rel_l2.value;
+    r.logic.limit = limit;
+    const bool right = s.special_mismatch == 0 && r.logic.rel_l2 && *r.logic.rel_l2 <= limit;
     r.logic.verdict = right ? Verdict::pass : Verdict::fail;
-    const auto moved = perturbed_.find(b);
-    if (moved == perturbed_.end() || moved->second.sizes() != oracle.sizes()) return;
-    if (const auto change = measure(oracle, moved->second).rel_l2) r.amplification = *change / kPerturbation;
+    if (const auto largest = amplification_.find(b); largest != amplification_.end()) r.amplification = largest->second;
   }
 
   static double free_error(const Local& run, size_t b) {
@@ -186,7 +198,7 @@ class MainJob {
   Pairing pairing_;
   std::vector<std::string> opaque_;
   std::optional<Local> logic_;
-  Values perturbed_;
+  std::map<size_t, double> amplification_;
   MainJobResult result_;
 };
 

@@ -12,8 +12,8 @@
 namespace parity {
 
 struct MainJobOptions {
-  std::string layer = "all";  // globs on reference or candidate paths
-  std::vector<std::string> dtypes = {"fp64", "fp32", "bf16"};
+  std::string layer = "all";                                           // globs on reference or candidate paths
+  std::vector<std::string> dtypes = {"fp64", "fp32", "bf16", "fp16"};  // those that apply to the recording
   bool forced = true, free = true;
   std::string reference_name;  // set in every row when there are several references
   std::function<void(const std::string& step)> progress = [](const std::string&) {};

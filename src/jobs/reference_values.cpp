@@ -10,11 +10,6 @@
 namespace parity {
 namespace {
 
-bool bitwise_equal(const at::Tensor& a, const at::Tensor& b) {
-  return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() &&
-         measure(a, b).bitwise_equal_share.value_or(a.numel() == 0 ? 1 : 0) == 1;
-}
-
 void widen(NullRun& null, const at::Tensor& recorded, const at::Tensor& computed) {
   const Stats s = measure(recorded, computed);
   null.equal_share = std::min(null.equal_share.value_or(1), s.bitwise_equal_share.value_or(0));
@@ -24,13 +19,14 @@ void widen(NullRun& null, const at::Tensor& recorded, const at::Tensor& computed
 
 // One more teacher-forced replay with other kernels; only the null is kept.
 void widen_null(const Dump& dump, const Program& program, ReferenceValues& reference) {
-  replay(dump, program, {}, [&](size_t b, const at::Tensor& computed) -> std::optional<at::Tensor> {
-    const auto recorded = reference.values.find(b);
-    if (recorded == reference.values.end()) return std::nullopt;
-    const auto null = reference.null.find(b);
-    if (null != reference.null.end()) widen(null->second, recorded->second, computed);
-    return recorded->second;
-  });
+  replay(dump, program, replay_options(Precision::recorded),
+         [&](size_t b, const at::Tensor& computed) -> std::optional<at::Tensor> {
+           const auto recorded = reference.values.find(b);
+           if (recorded == reference.values.end()) return std::nullopt;
+           const auto null = reference.null.find(b);
+           if (null != reference.null.end()) widen(null->second, recorded->second, computed);
+           return recorded->second;
+         });
 }
 
 struct KernelSwitch {  // restores what it changed
@@ -53,24 +49,36 @@ struct KernelSwitch {  // restores what it changed
 
 }  // namespace
 
+ReplayOptions replay_options(Precision precision) {
+  ReplayOptions options;
+  options.precision = precision;
+  options.recorded_inputs = true;
+  return options;
+}
+
+bool bitwise_equal(const at::Tensor& a, const at::Tensor& b) {
+  return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() &&
+         measure(a, b).bitwise_equal_share.value_or(a.numel() == 0 ? 1 : 0) == 1;
+}
+
 ReferenceValues recorded_values(const Dump& dump, const Program& program, const std::vector<bool>& marked) {
   ReferenceValues reference;
-  const ReplayReport report =
-      replay(dump, program, {}, [&](size_t b, const at::Tensor& computed) -> std::optional<at::Tensor> {
-        if (!marked[b]) return std::nullopt;
-        const std::string& key = program.boundaries[b].value.key;
-        if (key.empty()) {
-          reference.values[b] = computed.detach().clone();
-          return std::nullopt;
-        }
-        const at::Tensor recorded = dump.value(key);
-        reference.values[b] = recorded;
-        const bool equal = bitwise_equal(recorded, computed);
-        widen(reference.null[b], recorded, computed);
-        if (equal) return std::nullopt;
-        reference.same_machine[b] = computed.detach().clone();
-        return recorded;
-      });
+  const ReplayReport report = replay(dump, program, replay_options(Precision::recorded),
+                                     [&](size_t b, const at::Tensor& computed) -> std::optional<at::Tensor> {
+                                       if (!marked[b]) return std::nullopt;
+                                       const std::string& key = program.boundaries[b].value.key;
+                                       if (key.empty()) {
+                                         reference.values[b] = computed.detach().clone();
+                                         return std::nullopt;
+                                       }
+                                       const at::Tensor recorded = dump.value(key);
+                                       reference.values[b] = recorded;
+                                       const bool equal = bitwise_equal(recorded, computed);
+                                       widen(reference.null[b], recorded, computed);
+                                       if (equal) return std::nullopt;
+                                       reference.same_machine[b] = computed.detach().clone();
+                                       return recorded;
+                                     });
   reference.opaque = report.opaque;
   if (!reference.same_machine.empty()) {
     const KernelSwitch one_thread(1, true);
@@ -84,13 +92,11 @@ ReferenceValues recorded_values(const Dump& dump, const Program& program, const 
 ReferenceValues replayed_values(const Dump& dump, const Program& program, const std::vector<bool>& marked,
                                 Precision precision) {
   ReferenceValues reference;
-  ReplayOptions options;
-  options.precision = precision;
-  const ReplayReport report =
-      replay(dump, program, options, [&](size_t b, const at::Tensor& computed) -> std::optional<at::Tensor> {
-        if (marked[b]) reference.values[b] = computed.detach().clone();
-        return std::nullopt;
-      });
+  const ReplayReport report = replay(dump, program, replay_options(precision),
+                                     [&](size_t b, const at::Tensor& computed) -> std::optional<at::Tensor> {
+                                       if (marked[b]) reference.values[b] = computed.detach().clone();
+                                       return std::nullopt;
+                                     });
   reference.opaque = report.opaque;
   reference.lowered = report.lowered;
   return reference;
@@ -99,14 +105,13 @@ ReferenceValues replayed_values(const Dump& dump, const Program& program, const 
 std::map<size_t, at::Tensor> fp64_on_given(const Dump& dump, const Program& program,
                                            const std::map<size_t, at::Tensor>& given) {
   std::map<size_t, at::Tensor> computed_values;
-  ReplayOptions options;
-  options.precision = Precision::fp64;
-  replay(dump, program, options, [&](size_t b, const at::Tensor& computed) -> std::optional<at::Tensor> {
-    const auto value = given.find(b);
-    if (value == given.end()) return std::nullopt;
-    computed_values[b] = computed.detach().clone();
-    return value->second;
-  });
+  replay(dump, program, replay_options(Precision::fp64),
+         [&](size_t b, const at::Tensor& computed) -> std::optional<at::Tensor> {
+           const auto value = given.find(b);
+           if (value == given.end()) return std::nullopt;
+           computed_values[b] = computed.detach().clone();
+           return value->second;
+         });
   return computed_values;
 }
 

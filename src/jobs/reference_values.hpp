@@ -17,6 +17,13 @@ struct ReferenceValues {
   std::vector<std::string> opaque, lowered;  // as ReplayReport
 };
 
+/// How the job replays: a port has none of the ops that made the model's arguments, so both sides begin from what was
+/// recorded.
+ReplayOptions replay_options(Precision precision);
+
+/// Dtype, shape and bits.
+bool bitwise_equal(const at::Tensor& a, const at::Tensor& b);
+
 /// The recorded values where stored, replayed from the recorded values of the marked boundaries before where not. Where
 /// the replay does not reproduce a stored value bitwise (another CPU than the recording's), it is repeated with one
 /// thread and without oneDNN to widen the null.

@@ -1,6 +1,5 @@
 #include "jobs/repro.hpp"
 
-#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,20 +16,6 @@ namespace {
 
 enum LaneIndex : size_t { kAsked, kKernel, kExact, kReordered, kLanes };
 
-bool same_kernels(const nlohmann::json& provenance) {
-  const Machine machine = this_machine();
-  const auto version = [](const std::string& text) { return text.substr(0, text.find('+')); };
-  bool same = provenance.value("cpu_capability", "") == machine.cpu_capability &&
-              version(provenance.value("torch", "")) == version(machine.libtorch) &&
-              provenance.value("threads", 0) == at::get_num_threads();
-  for (const auto& item : provenance.value("cpu_flags", nlohmann::json::array())) {
-    const auto flag = item.get<std::string>();
-    if (flag == "avx2" || flag.starts_with("avx512") || flag.starts_with("amx"))
-      same = same && (" " + machine.cpu_flags + " ").find(" " + flag + " ") != std::string::npos;
-  }
-  return same;
-}
-
 at::Tensor comparable(const at::Tensor& tensor) {
   return tensor.scalar_type() == at::kBool ? tensor.to(at::kByte) : tensor;
 }
@@ -46,7 +31,7 @@ class Runner {
   Runner(const Dump& dump, const Program& program, Precision precision)
       : dump_(dump), program_(program), precision_(precision) {
     for (const auto& result : result_paths(dump, program)) results_.insert(result);
-    repro_.same_kernels = same_kernels(dump.provenance());
+    repro_.same_kernels = other_kernels(dump.provenance()).empty();
   }
 
   Repro run() {

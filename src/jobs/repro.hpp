@@ -34,7 +34,7 @@ struct Repro {
   std::vector<ReproRow> rows;  // every stored boundary, in execution order
   std::vector<PortRow> port;
   std::vector<std::string> opaque;  // ops whose stored results were taken
-  bool same_kernels = false;        // CPU level, LibTorch and threads as recorded: then bits are demanded
+  bool same_kernels = false;        // as recorded (trace/machine.hpp): then bits are demanded
   bool executed = true;             // false: every op of it is opaque
   bool reproduced = true;           // all results
 };

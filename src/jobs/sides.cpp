@@ -111,8 +111,26 @@ void require_program(const Sides& sides) {
                             sides.reference.file.string()));
 }
 
+std::string code_of(const Dump& dump) {
+  const nlohmann::json& about = dump.provenance();
+  const bool noted = about.is_object() && about.contains("module") && about["module"].is_string();
+  const std::string module = noted ? about["module"].get<std::string>() : "";
+  const std::string package = module.substr(0, module.find('.'));
+  // Recordings from before recorders noted the module: by class, and by what the libraries write into configurations.
+  const auto wrote = [&](const char* key) {
+    return package.empty() && about.is_object() && about.contains("config") && about["config"].is_object() &&
+           about["config"].contains(key);
+  };
+  if (package == "reference_models" || dump.model() == "WanOriginal") return "our transcription of the original";
+  if (package == "diffusers" || wrote("_diffusers_version")) return "diffusers' code";
+  if (package == "transformers" || wrote("transformers_version")) return "transformers' code";
+  return package.empty() ? "" : fmt::format("code of the Python module {}", module);
+}
+
 Side describe_side(const Dump& dump) {
-  return {dump.file().string(), sha256_of_file(dump.file()), dump.model(), dump.producer(), dump.provenance()};
+  Side side{dump.file().string(), sha256_of_file(dump.file()), dump.model(), dump.producer(), dump.provenance()};
+  if (const std::string code = code_of(dump); !code.empty() && side.details.is_object()) side.details["code"] = code;
+  return side;
 }
 
 Side describe_side(const OpenedSide& side) {

@@ -48,7 +48,11 @@ PortValues port_values(const Sides& sides);
 /// Throws Error telling what to do when the reference holds no program.
 void require_program(const Sides& sides);
 
-/// For the report's head.
+/// Whose code a recording ran: "diffusers' code", "our transcription of the original" (scripts/reference_models),
+/// "code of the Python module x.y"; "" when the recording does not say.
+std::string code_of(const Dump& dump);
+
+/// For the report's head; `details` is the provenance and `code`, what code_of says.
 Side describe_side(const OpenedSide& side);
 Side describe_side(const Dump& dump);
 

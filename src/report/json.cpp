@@ -94,7 +94,7 @@ json op_json(const OpResult& op) {
           {"diagnosis", plain(op.diagnosis)},
           {"logic", logic_json(op.logic)},
           {"forced", stats_json(op.forced ? &*op.forced : nullptr, op.oracle ? &*op.oracle : nullptr)},
-          {"free", stats_json(op.free ? &*op.free : nullptr, nullptr)},
+          {"free", stats_json(op.free ? &*op.free : nullptr, op.free_oracle ? &*op.free_oracle : nullptr)},
           {"limits", limits_json(op.limits)},
           {"amplification", value(op.amplification)},
           {"predicted_free", value(op.predicted_free)},

@@ -36,10 +36,16 @@ std::vector<const OpResult*> select(const Report& report, bool (*wanted)(Verdict
 }
 
 std::optional<double> statistic(const OpResult& op, const std::string& name) {
+  if (name == "own_inputs_rel_l2") return op.free_oracle ? op.free_oracle->candidate_error : std::nullopt;
   if (!op.forced) return std::nullopt;
   if (const auto value = statistic_of(*op.forced, kStatistics, name)) return value;
   return op.oracle ? statistic_of(*op.oracle, kOracleStatistics, name) : std::nullopt;
 }
+
+constexpr std::string_view kAtenVariant =
+    "fp64 logic: the candidate's ops are wrappers of ATen's, and the recorded program is ATen's, too: an error of "
+    "exactly "
+    "0 there shows that formula, constants and order agree, not that an independent arithmetic gives the same";
 
 bool is_red(Verdict v) { return v == Verdict::fail || v == Verdict::shape; }
 bool is_undecided(Verdict v) { return v != Verdict::pass && !is_red(v); }
@@ -124,8 +130,32 @@ std::vector<std::string> coverage_lines(const Report& report) {
   return out;
 }
 
+std::vector<ReferenceRow> reference_rows(const Report& report) {
+  std::vector<ReferenceRow> out;
+  const auto text = [](const nlohmann::json& from, const char* key) {
+    return from.contains(key) && from[key].is_string() ? from[key].get<std::string>() : std::string();
+  };
+  const nlohmann::json& details = report.reference.details;
+  if (!details.is_object()) return out;
+  if (!details.contains("dumps")) {
+    if (const std::string code = text(details, "code"); !code.empty())
+      out.push_back({report.reference.path, report.reference.model, code});
+    return out;
+  }
+  for (const nlohmann::json& dump : details["dumps"])
+    out.push_back({text(dump, "name"), text(dump, "model"), text(dump, "code")});
+  return out;
+}
+
 std::vector<std::string> method_lines(const Report& report) {
   std::vector<std::string> out;
+  std::map<std::string, int> codes;
+  for (const ReferenceRow& row : reference_rows(report)) ++codes[row.code.empty() ? "code unknown" : row.code];
+  std::vector<std::string> counted;
+  for (const auto& [code, count] : codes) counted.push_back(fmt::format("{} of {}", count, code));
+  if (!counted.empty()) out.push_back(fmt::format("References: {}", fmt::join(counted, ", ")));
+  if (report.candidate.details.is_object() && report.candidate.details.value("variant", "") == "aten")
+    out.emplace_back(kAtenVariant);
   for (const Growth& g : error_growth(report))
     out.push_back(
         fmt::format("Free-running error over the {} {} in {}: grows as depth^{:.2f} (independent roundings .5, "

@@ -197,14 +197,26 @@ void Lane::exchange(size_t index, const at::Tensor& replacement) {
   if (replacement.sizes() != value.sizes())
     throw Error(fmt::format("{}: the value given for '{}' has shape [{}], the reference's [{}]", dump_.file().string(),
                             boundary.path, fmt::join(replacement.sizes(), ", "), fmt::join(value.sizes(), ", ")));
-  // Memory that in-place ops write to is one tensor under several names: all of them see the new values. Elsewhere
-  // only this value is exchanged, so that other readers of a base (a weight, a residual) keep theirs.
-  if (flow_.written_from(boundary.value.id, 0) && at::has_internal_overlap(value) != at::MemOverlap::Yes)
+  replace(boundary.value.id, value, replacement);
+}
+
+// Memory that in-place ops write to is one tensor under several names: all of them see the new values. Elsewhere only
+// this value is exchanged, so that other readers of a base (a weight, a residual) keep theirs.
+void Lane::replace(int64_t id, const at::Tensor& value, const at::Tensor& replacement) {
+  if (flow_.written_from(id, 0) && at::has_internal_overlap(value) != at::MemOverlap::Yes)
     value.copy_(replacement);
   else if (options_.arithmetic == Arithmetic::exact && wider(replacement.scalar_type(), value.scalar_type()))
-    values_[boundary.value.id] = replacement;
+    values_[id] = replacement;
   else
-    values_[boundary.value.id] = placed_like(replacement, value);
+    values_[id] = placed_like(replacement, value);
+}
+
+void Lane::begin_call(const ModuleCall& call) {
+  for (const Value& input : call.inputs) {
+    const auto leaf = leaves_.find(input.id);
+    const bool as_recorded = leaf != leaves_.end() && leaf->second->value.key == input.key;  // nothing wrote to it
+    if (!as_recorded && !input.key.empty() && alive(input.id)) replace(input.id, get(input.id), stored(input));
+  }
 }
 
 void Lane::leave(size_t boundary) {

@@ -58,8 +58,22 @@ class InStep {
   void cross(int position) {
     const size_t end = lanes_.front()->end_boundary();
     for (; next_boundary_ < end && program_.boundaries[next_boundary_].position == position; ++next_boundary_) {
+      begin_calls(position);
       if (!program_.boundaries[next_boundary_].value.nested) visit_one();
       for (const auto& lane : lanes_) lane->leave(next_boundary_);
+    }
+    begin_calls(position);
+  }
+
+  // Of the model itself, before op `position`: after every boundary that came before the call.
+  void begin_calls(int position) {
+    for (; next_call_ < program_.calls.size() && program_.calls[next_call_].begin <= position &&
+           program_.calls[next_call_].boundary <= next_boundary_;
+         ++next_call_) {
+      const ModuleCall& call = program_.calls[next_call_];
+      if (call.parent >= 0 || call.begin < position) continue;
+      for (const auto& lane : lanes_)
+        if (lane->options().recorded_inputs) lane->begin_call(call);
     }
   }
 
@@ -85,7 +99,7 @@ class InStep {
   Flow flow_;
   std::vector<std::unique_ptr<Lane>> lanes_;
   std::list<std::unique_ptr<World>> worlds_;
-  size_t next_boundary_ = 0, started_ = 0;
+  size_t next_boundary_ = 0, next_call_ = 0, started_ = 0;
 };
 
 }  // namespace

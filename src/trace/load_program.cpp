@@ -81,6 +81,7 @@ class Builder {
     for (const Value& value : call.inputs) known(event, value.id);
     call.literals = event.literal("literals", nlohmann::json::object());
     call.begin = position();
+    call.boundary = program_.boundaries.size();
     const int index = static_cast<int>(program_.calls.size());
     if (!serials_.emplace(event.integer("id"), index).second) event.fail("this call id was used before");
     open_[event.integer("id")] = index;

@@ -47,6 +47,7 @@ struct ModuleCall {
   nlohmann::json literals;  // non-tensor arguments by name
   bool grad = false;        // grad mode was on
   int begin = 0, end = 0;   // ops [begin, end) ran inside, children included
+  size_t boundary = 0;      // how many boundaries came before it
 };
 
 /// A tensor that no recorded op made.

@@ -30,6 +30,10 @@ struct ReplayOptions {
   Arithmetic arithmetic = Arithmetic::kernel;  // applies to Precision::recorded and fp32
   int begin = 0, end = -1;  // ops [begin, end); -1: to the last. A begin > 0 takes what it needs from stored values
   std::map<int64_t, at::Tensor> given;  // values to use instead of the recorded leaves, by value id
+  /// Every call of the model itself begins from its recorded arguments in the replay's dtypes, also those that recorded
+  /// ops outside of it computed (`model(latents.to(torch.bfloat16))` inside the recording, a scheduler's step between
+  /// two calls): what a re-implementation is given, which has no such ops.
+  bool recorded_inputs = false;
 };
 
 struct ReplayReport {
