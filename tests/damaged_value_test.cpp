@@ -10,10 +10,10 @@ using parity::testing::contains;
 
 namespace {
 
-const std::filesystem::path kData = std::filesystem::path(PARITY_SOURCE_DIR) / "tests" / "data";
+const std::filesystem::path kDataFolder = std::filesystem::path(PARITY_SOURCE_DIR) / "tests" / "data";
 
 // Changes a file through HDF5 alone.
-void change(const std::filesystem::path& file, const std::function<void(hid_t file)>& how) {
+void change_bytes(const std::filesystem::path& file, const std::function<void(hid_t file)>& how) {
   const hid_t id = H5Fopen(file.c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
   REQUIRE(id >= 0);
   how(id);
@@ -74,28 +74,28 @@ void check_refused(const std::filesystem::path& reference, const std::filesystem
 TEST_CASE("compare: a damaged value of the candidate's recording is no verdict") {
   const Scratch scratch;
   const auto bad = scratch / "bad.h5";
-  const parity::Dump dump(kData / "gpt2.h5");
+  const parity::Dump dump(kDataFolder / "gpt2.h5");
   std::string key;  // of the first module's result
   for (const auto& event : dump.events())
     if (event["e"] == "ret" && !event["outputs"].empty() && key.empty()) key = event["outputs"][0]["k"];
   REQUIRE_FALSE(key.empty());
   for (const Damage& damage : kDamages) {
     CAPTURE(damage.expected);
-    std::filesystem::copy_file(kData / "gpt2.h5", bad, std::filesystem::copy_options::overwrite_existing);
-    change(bad, [&](hid_t file) { damage.how(file, key); });
-    check_refused(kData / "gpt2.h5", bad, "/values/" + key, damage.expected);
+    std::filesystem::copy_file(kDataFolder / "gpt2.h5", bad, std::filesystem::copy_options::overwrite_existing);
+    change_bytes(bad, [&](hid_t file) { damage.how(file, key); });
+    check_refused(kDataFolder / "gpt2.h5", bad, "/values/" + key, damage.expected);
   }
 }
 
 TEST_CASE("compare: a damaged tensor of the candidate's set, compared without a program, is no verdict") {
   const Scratch scratch;
   const auto bad = scratch / "bad.npz";
-  std::string bytes = read_text(kData / "tensors.npz");
+  std::string bytes = read_text(kDataFolder / "tensors.npz");
   const size_t directory = bytes.find("PK\x01\x02");
   REQUIRE(directory != std::string::npos);
   bytes[directory - 1] = static_cast<char>(bytes[directory - 1] ^ 0x10);  // the last number: its checksum fails
   std::ofstream(bad, std::ios::binary) << bytes;
-  check_refused(kData / "tensors.npz", bad, "entry '", "is damaged");
+  check_refused(kDataFolder / "tensors.npz", bad, "entry '", "is damaged");
 }
 
 TEST_CASE("compare: a damaged whole tensor in a recording of sketches is no verdict") {
@@ -116,7 +116,7 @@ TEST_CASE("compare: a damaged whole tensor in a recording of sketches is no verd
     CAPTURE(damage.expected);
     const auto copy = scratch / "damaged.h5";
     std::filesystem::copy_file(bad, copy, std::filesystem::copy_options::overwrite_existing);
-    change(copy, [&](hid_t file) { damage.how(file, "0"); });
+    change_bytes(copy, [&](hid_t file) { damage.how(file, "0"); });
     check_refused(good, copy, "/values/0", damage.expected);
   }
 }

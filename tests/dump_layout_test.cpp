@@ -4,6 +4,7 @@
 
 #include "command.hpp"
 #include "core/error.hpp"
+#include "dump/dump.hpp"
 #include "dump/dump_writer.hpp"
 #include "dump/placement.hpp"
 #include "recording_file.hpp"
@@ -16,8 +17,8 @@ namespace {
 const float kCounted[6] = {0, 1, 2, 3, 4, 5};
 
 // The error of reading value "0", a float tensor of shape (2, 3) with these attributes; "" for none.
-std::string reading(const std::vector<int64_t>& loose, const std::vector<int64_t>& strides = {},
-                    const float* numbers = kCounted) {
+std::string layout_read(const std::vector<int64_t>& loose, const std::vector<int64_t>& strides = {},
+                        const float* numbers = kCounted) {
   const TemporaryFile path("layout.h5");
   RecordingFile file(path.path());
   file.raw("0", H5T_IEEE_F32LE, {2, 3}, numbers, "float32");
@@ -75,14 +76,14 @@ TEST_CASE("dump: a tensor is read where it lay when it was written: strides, gap
 }
 
 TEST_CASE("dump: strides with gaps and shared elements are held against the shape and the numbers") {
-  CHECK(reading({}) == "");
-  CHECK(reading({6, 2}) == "");
-  CHECK(reading({1, 2}) == "");  // dense, but harmless
-  CHECK(reading({7, 2}) == "");
-  CHECK(reading({192, 64}) == "");
+  CHECK(layout_read({}) == "");
+  CHECK(layout_read({6, 2}) == "");
+  CHECK(layout_read({1, 2}) == "");  // dense, but harmless
+  CHECK(layout_read({7, 2}) == "");
+  CHECK(layout_read({192, 64}) == "");
   const float same[6] = {0, 1, 2, 0, 1, 2};
-  CHECK(reading({0, 2}, {}, same) == "");
-  CHECK(contains(reading({0, 2}), "share memory by its loose_strides, but differ"));
+  CHECK(layout_read({0, 2}, {}, same) == "");
+  CHECK(contains(layout_read({0, 2}), "share memory by its loose_strides, but differ"));
   for (const auto& strides : std::vector<std::vector<int64_t>>{{1},
                                                                {1, 1},
                                                                {6, 2, 1},
@@ -93,9 +94,9 @@ TEST_CASE("dump: strides with gaps and shared elements are held against the shap
                                                                {INT64_MAX, INT64_MAX},
                                                                {1, INT64_MAX / 2}}) {
     CAPTURE(strides.front());
-    CHECK(contains(reading(strides), "at which no tensor of shape [2, 3] is kept"));
+    CHECK(contains(layout_read(strides), "at which no tensor of shape [2, 3] is kept"));
   }
-  CHECK(contains(reading({6, 2}, {1, 2}), "at which no tensor"));  // one or the other
+  CHECK(contains(layout_read({6, 2}, {1, 2}), "at which no tensor"));  // one or the other
 }
 
 TEST_CASE("placement: a value goes where another lay; elements that share memory only where the values allow") {

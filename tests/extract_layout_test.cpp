@@ -3,8 +3,8 @@
 #include <doctest/doctest.h>
 
 #include "command.hpp"
-#include "jobs/repro.hpp"
 #include "core/error.hpp"
+#include "jobs/repro.hpp"
 #include "program_file.hpp"
 #include "trace/extract.hpp"
 

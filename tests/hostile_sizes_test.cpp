@@ -75,12 +75,12 @@ std::string pickled_text(const std::string& value) { return "X" + little(static_
 std::string state_dict(uint32_t elements) {
   const std::string number = "J" + little(elements);
   return "\x80\x02}" + pickled_text("a") + "ctorch._utils\n_rebuild_tensor_v2\n((" + pickled_text("storage") +
-         "ctorch\nFloatStorage\n" + pickled_text("0") + pickled_text("cpu") + number + "tQK" + std::string(1, '\0') + "(" +
-         number + "t(K\x01t\x89NtRs.";
+         "ctorch\nFloatStorage\n" + pickled_text("0") + pickled_text("cpu") + number + "tQK" + std::string(1, '\0') +
+         "(" + number + "t(K\x01t\x89NtRs.";
 }
 
 void check_size_refused(const std::string& command, const std::filesystem::path& file, const std::string& entry,
-                   const std::string& why) {
+                        const std::string& why) {
   CAPTURE(command);
   const std::string name = "'" + file.string() + "'";
   const Finished done = shell(kLimit + PARITY_CHECK_BINARY " " + command + " " + name +
@@ -96,10 +96,11 @@ void check_size_refused(const std::string& command, const std::filesystem::path&
 }
 
 void check_set_refused(const std::filesystem::path& file, const std::string& entry, const std::string& why) {
-  for (const std::string command : {"inspect --verify", "compare", "weights"}) check_size_refused(command, file, entry, why);
+  for (const std::string command : {"inspect --verify", "compare", "weights"})
+    check_size_refused(command, file, entry, why);
 }
 
-void write_text(const std::filesystem::path& path, const std::string& text) {
+void write_hostile(const std::filesystem::path& path, const std::string& text) {
   std::ofstream(path, std::ios::binary) << text;
 }
 
@@ -141,15 +142,15 @@ TEST_CASE("hostile sizes: .npz, an entry that says more than is there, and one t
 TEST_CASE("hostile sizes: .npy and .safetensors") {
   const Scratch scratch;
   const auto npy = scratch / "a.npy", safe = scratch / "a.safetensors", zero = scratch / "zero.safetensors";
-  write_text(npy, npy_header(kClaimed) + "1234");
+  write_hostile(npy, npy_header(kClaimed) + "1234");
   check_set_refused(npy, "", "the header makes");
   const auto safetensors = [](const std::string& shape, const std::string& end) {
     const std::string header = R"({"a":{"dtype":"F32","shape":)" + shape + R"(,"data_offsets":[0,)" + end + "]}}";
     return little<uint64_t>(header.size()) + header;
   };
-  write_text(safe, safetensors("[2147483648]", "8589934592") + "1234");
+  write_hostile(safe, safetensors("[2147483648]", "8589934592") + "1234");
   check_set_refused(safe, "tensor 'a'", "lie outside the 4 bytes");
-  write_text(zero, safetensors("[0,4611686018427387904,4611686018427387904]", "0"));
+  write_hostile(zero, safetensors("[0,4611686018427387904,4611686018427387904]", "0"));
   check_set_refused(zero, "tensor 'a'", "do not make the 0 bytes");
 }
 

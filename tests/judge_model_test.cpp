@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kUnit = 0x1p-24;
 
-Stats stats(double rel_l2, double equal_share, int64_t count = 4096) {
+Stats stats_of_row(double rel_l2, double equal_share, int64_t count = 4096) {
   Stats s;
   s.count = count;
   s.rel_l2 = rel_l2;
@@ -26,9 +26,9 @@ Stats stats(double rel_l2, double equal_share, int64_t count = 4096) {
 OpResult row_on_other_kernels(double rel_l2, double equal_share, const NullRun& null) {
   OpResult row;
   row.kind = "linear";
-  row.forced = stats(rel_l2, equal_share);
+  row.forced = stats_of_row(rel_l2, equal_share);
   JudgeInput in;
-  in.same_machine = stats(0, 1);
+  in.same_machine = stats_of_row(0, 1);
   in.null = null;
   judge_local(row, in);
   return row;
@@ -43,14 +43,14 @@ const Limit* share_limit(const OpResult& row) {
 OpResult free_row(double own, double rounding, int64_t count = 4096, bool fp64 = false) {
   OpResult row;
   row.verdict = Verdict::pass;
-  row.forced = row.free = stats(1e-6, .5, count);
+  row.forced = row.free = stats_of_row(1e-6, .5, count);
   row.oracle = OracleStats{1., 0., rounding, rounding};
   row.amplification = 1;
   PropagationInput in;
   in.is_fp64 = fp64;
   in.unit = kUnit;
   in.largest_input_error = 1e-7;
-  in.own = stats(own, .5, count);
+  in.own = stats_of_row(own, .5, count);
   judge_propagation(row, in);
   return row;
 }
@@ -100,9 +100,9 @@ TEST_CASE("judge: in fp64 the free run is held to the logic limit") {
 TEST_CASE("judge: NaN that the free run alone makes fails") {
   OpResult row;
   row.verdict = Verdict::pass;
-  row.free = stats(0, 1);
+  row.free = stats_of_row(0, 1);
   PropagationInput in;
-  in.own = stats(0, .9);
+  in.own = stats_of_row(0, .9);
   in.own->special_mismatch = 1;
   judge_propagation(row, in);
   CHECK(row.verdict == Verdict::fail);

@@ -70,7 +70,8 @@ nlohmann::json parse(const std::filesystem::path& file) {
 
 Thresholds read_thresholds(const std::filesystem::path& file) {
   Thresholds limits;
-  for (const auto& [name, given] : parse(file).items()) {
+  const nlohmann::json content = parse(file);  // outlives the loop over its items
+  for (const auto& [name, given] : content.items()) {
     if (name == "accept_paths") {
       if (!given.is_array()) throw Error(fmt::format("{}: accept_paths must be a list of path globs", file.string()));
       for (const auto& glob : given) limits.accepted.push_back(glob.get<std::string>());

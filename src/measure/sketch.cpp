@@ -11,8 +11,8 @@ namespace parity {
 namespace {
 
 constexpr int64_t kSketchChunk =
-    1 << 20;                         // numbers one thread takes; fixed, so that sums do not depend on the thread count
-constexpr int64_t kBlock = 1 << 14;  // numbers widened at once
+    1 << 20;  // numbers one thread takes; fixed, so that sums do not depend on the thread count
+constexpr int64_t kSketchBlock = 1 << 14;  // numbers widened at once
 constexpr uint64_t kSign = uint64_t{1} << 63;
 
 // One row of real numbers, in row-major order of the elements.
@@ -69,8 +69,8 @@ Sketch chunk_of(const at::Tensor& row, int64_t begin, int64_t end, at::ScalarTyp
   Sketch sketch;
   sketch.fits = narrower(dtype);
   std::vector<double> all(Sketch::kMostBuckets);
-  for (int64_t first = begin; first < end; first += kBlock)
-    add_block(sketch, all.data(), widened(row, first, std::min(kBlock, end - first)), first);
+  for (int64_t first = begin; first < end; first += kSketchBlock)
+    add_block(sketch, all.data(), widened(row, first, std::min(kSketchBlock, end - first)), first);
   sketch.buckets = folded(all, buckets);
   return sketch;
 }

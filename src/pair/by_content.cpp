@@ -25,10 +25,10 @@ double linear(double x, double from, double to) { return std::clamp((x - from) /
 // 1 up to the noise of a bf16 run, 0 where about half of it is something else.
 double agreement(const Link& link) { return link.weight * linear(link.distance, 0.7, 0.05); }
 
-class Pairer {
+class ContentPairer {
  public:
-  Pairer(const std::vector<NamedTensor>& reference, const std::vector<NamedTensor>& candidate,
-         const std::vector<std::pair<size_t, size_t>>& anchors, const std::function<bool(const Link&)>& possible)
+  ContentPairer(const std::vector<NamedTensor>& reference, const std::vector<NamedTensor>& candidate,
+                const std::vector<std::pair<size_t, size_t>>& anchors, const std::function<bool(const Link&)>& possible)
       : reference_(reference),
         candidate_(candidate),
         anchors_(anchors),
@@ -306,7 +306,7 @@ class Pairer {
 AutoPairing pair_automatically(const std::vector<NamedTensor>& reference, const std::vector<NamedTensor>& candidate,
                                const std::vector<std::pair<size_t, size_t>>& anchors,
                                const std::function<bool(const Link&)>& possible) {
-  return Pairer(reference, candidate, anchors, possible).run();
+  return ContentPairer(reference, candidate, anchors, possible).run();
 }
 
 }  // namespace parity

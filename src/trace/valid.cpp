@@ -5,9 +5,9 @@
 namespace parity {
 namespace {
 
-constexpr int64_t kBlock = 32;   // terms of a block: the depth of a register tile in BLAS libraries
-constexpr int64_t kLeaves = 16;  // terms of a leaf of pairwise summation
-constexpr int64_t kLanes = 4;    // interleaved partial sums: a vector register of fp32
+constexpr int64_t kBlockTerms = 32;  // terms of a block: the depth of a register tile in BLAS libraries
+constexpr int64_t kLeaves = 16;      // terms of a leaf of pairwise summation
+constexpr int64_t kLanes = 4;        // interleaved partial sums: a vector register of fp32
 
 }  // namespace
 
@@ -43,9 +43,9 @@ std::vector<SumPart> sum_parts(Arithmetic arithmetic, int64_t length) {
   if (arithmetic == Arithmetic::split)
     by(std::max<int64_t>(1, (length + 1) / 2));
   else if (arithmetic == Arithmetic::blocked)
-    by(std::max(kBlock, (length + kBlock - 1) / kBlock));
+    by(std::max(kBlockTerms, (length + kBlockTerms - 1) / kBlockTerms));
   else if (arithmetic == Arithmetic::pairwise)
-    by(std::max(kLeaves, (length + kBlock - 1) / kBlock));
+    by(std::max(kLeaves, (length + kBlockTerms - 1) / kBlockTerms));
   else if (arithmetic == Arithmetic::interleaved && length >= 2 * kLanes)
     for (int64_t lane = 0; lane < kLanes; ++lane)
       parts.push_back({lane, (length - lane + kLanes - 1) / kLanes, kLanes});
