@@ -109,39 +109,6 @@ TEST_CASE("plain: control characters, marks of direction and bytes that are no t
   CHECK(parity::plain(parity::plain(kHostile)) == parity::plain(kHostile));
 }
 
-TEST_CASE("cli: names in a recording reach the console and the reports as printable text") {
-  const Scratch scratch;
-  const auto good = scratch / "good.h5", bad = scratch / "bad.h5", out = scratch / "out", extract = scratch / "e.h5";
-  write(good, 1);
-  write(bad, 1.5F);
-  check_clean(parity_check("inspect" + quoted(good)), 0);
-  check_clean(parity_check("inspect --ops" + quoted(good)), 0);
-  check_clean(parity_check("inspect --verify" + quoted(good) + " --json" + quoted(scratch / "i.json")), 0);
-  CHECK(parity_check("inspect" + quoted(good)).out.find("block") != std::string::npos);
-  const Finished compared = parity_check("compare" + quoted(good) + quoted(bad) + " --out" + quoted(out));
-  CHECK(compared.status == 1);
-  check_clean(compared, 0);
-  check_clean_files(out);
-  check_clean(parity_check("paths" + quoted(good) + quoted(bad)), 0);
-  check_clean(parity_check("blame" + quoted(good) + quoted(bad)), 0);
-  check_clean(parity_check("weights" + quoted(good) + quoted(bad)), 0);
-  const std::string layer = "block" + kHostile;
-  const Finished extracted = parity_check("extract" + quoted(good) + " --layer '" + layer + "' -o" + quoted(extract));
-  CHECK(extracted.status == 0);
-  check_clean(extracted, 0);
-  check_clean(parity_check("replay" + quoted(extract)), 0);
-}
-
-TEST_CASE("cli: names in points and sketches reach the console as printable text") {
-  const Scratch scratch;
-  const auto good = scratch / "good.h5", bad = scratch / "bad.h5";
-  write(good, 1, "sketch");
-  write(bad, 1.5F, "sketch");
-  check_clean(parity_check("inspect" + quoted(good)), 0);
-  check_clean(parity_check("compare" + quoted(good) + quoted(bad) + " --out" + quoted(scratch / "out")), 0);
-  check_clean_files(scratch / "out");
-}
-
 TEST_CASE("cli: errors quote names as printable text, on one line") {
   const Scratch scratch;
   const auto file = scratch / "good.h5";

@@ -87,17 +87,6 @@ TEST_CASE("compare: a damaged value of the candidate's recording is no verdict")
   }
 }
 
-TEST_CASE("compare: a damaged tensor of the candidate's set, compared without a program, is no verdict") {
-  const Scratch scratch;
-  const auto bad = scratch / "bad.npz";
-  std::string bytes = read_text(kDataFolder / "tensors.npz");
-  const size_t directory = bytes.find("PK\x01\x02");
-  REQUIRE(directory != std::string::npos);
-  bytes[directory - 1] = static_cast<char>(bytes[directory - 1] ^ 0x10);  // the last number: its checksum fails
-  std::ofstream(bad, std::ios::binary) << bytes;
-  check_refused(kDataFolder / "tensors.npz", bad, "entry '", "is damaged");
-}
-
 TEST_CASE("compare: a damaged whole tensor in a recording of sketches is no verdict") {
   const Scratch scratch;
   const auto good = scratch / "good.h5", bad = scratch / "bad.h5";

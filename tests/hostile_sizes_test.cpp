@@ -154,17 +154,6 @@ TEST_CASE("hostile sizes: .npy and .safetensors") {
   check_set_refused(zero, "tensor 'a'", "do not make the 0 bytes");
 }
 
-TEST_CASE("hostile sizes: .pt, a storage that is not there, and one that would unpack to it") {
-  const Scratch scratch;
-  const auto tiny = scratch / "tiny.pt", bomb = scratch / "bomb.pt";
-  const std::string pickle = state_dict(kClaimed / 4);
-  const ZipEntry dict{"m/data.pkl", pickle, false, static_cast<uint32_t>(pickle.size())};
-  write_zip(tiny, {dict, {"m/data/0", "1234", false, 4}});
-  check_set_refused(tiny, "tensor 'a'", "the pickle says");
-  write_zip(bomb, {dict, {"m/data/0", deflated(""), true, kClaimed}});
-  check_set_refused(bomb, "tensor 'a'", "bytes in memory");
-}
-
 TEST_CASE("hostile sizes: a dataset of a recording that is not there, and one that would unpack to it") {
   const Scratch scratch;
   for (const bool compressed : {false, true}) {
