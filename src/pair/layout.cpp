@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "pair/name_map.hpp"
 #include "core/error.hpp"
+#include "pair/name_map.hpp"
 
 namespace parity {
 namespace {
