@@ -124,15 +124,8 @@ void clamp_limits(const ProgramIndex& program, int index, Hypotheses& to) {
     };
   };
   add_fault(to, program, index, "clamp limit", "limits differ a little", scaled(1 - kTried), false);
-  for (const double factor : {.5, 2.})
-    add_fault(to, program, index, "clamp limit", fmt::format("limits x {}", factor), scaled(factor));
-  for (const double limit : {1., 6., 7., 10.})
-    add_fault(to, program, index, "clamp limit", fmt::format("limit {}", limit), [limit](OpCall& call) {
-      for (const char* name : {"min", "max"})
-        if (argument_of(call, name))
-          call.set(name, c10::Scalar(std::copysign(limit, call.value(name).toScalar().toDouble())));
-      return call.run_again();
-    });
+  for (const double factor : kFactors)
+    add_fault(to, program, index, "clamp limit", fmt::format("limits x {:g}", factor), scaled(factor));
   add_fault(to, program, index, "clamp limit", "from zero",
             [](OpCall& call) { return Results{call.run_again()[0]->clamp_min(0)}; });
   for (size_t i = before; i < to.size(); ++i) to[i].joint = true;  // one constant for gate and value

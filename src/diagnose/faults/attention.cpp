@@ -27,16 +27,18 @@ void fused_scale(const ProgramIndex& program, int index, Hypotheses& to) {
       false);
   struct Scale {
     const char* what;
-    double (*of)(double width);
+    double (*of)(double width, double heads);
   };
-  for (const Scale& s :
-       {Scale{"no scale", [](double) { return 1.; }}, Scale{"1 / width", [](double d) { return 1 / d; }},
-        Scale{"1 / sqrt(2 width)", [](double d) { return 1 / std::sqrt(2 * d); }},
-        Scale{"1 / sqrt(width)", [](double d) { return 1 / std::sqrt(d); }},
-        Scale{"sqrt(2 / width)", [](double d) { return std::sqrt(2 / d); }},
-        Scale{"scaled twice", [](double d) { return 1 / d / std::sqrt(d) * std::sqrt(d); }}})
+  static constexpr std::array kScales{
+      Scale{"no scale", [](double, double) -> double { return 1; }},
+      Scale{"1 / width", [](double d, double) { return 1 / d; }},  // also: scaled twice
+      Scale{"1 / sqrt(width)", [](double d, double) { return 1 / std::sqrt(d); }},
+      Scale{"1 / sqrt(width of all heads)", [](double d, double heads) { return 1 / std::sqrt(d * heads); }},
+      Scale{"1 / sqrt(half the width)", [](double d, double) { return 1 / std::sqrt(d / 2); }}};
+  for (const Scale& s : kScales)
     add_fault(to, program, index, "attention scale", s.what, [of = s.of](OpCall& call) {
-      call.set("scale", of(static_cast<double>(call.tensor("query").size(-1))));
+      const at::Tensor query = call.tensor("query");  // (batch, heads, tokens, width)
+      call.set("scale", of(static_cast<double>(query.size(-1)), static_cast<double>(query.size(1))));
       return call.run_again();
     });
 }

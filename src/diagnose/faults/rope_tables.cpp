@@ -12,6 +12,29 @@
 namespace parity {
 namespace {
 
+// A base to try: one that libraries use, or a factor of the recorded one.
+struct OtherBase {
+  double number;
+  bool is_factor;
+
+  std::string words() const { return fmt::format("base {}{:g}", is_factor ? "x " : "", number); }
+
+  double of(double own) const {
+    const double base = is_factor ? own * number : number;
+    const auto equals = [base](double other) { return std::abs(base / other - 1) < kRecognition.listed; };
+    if (equals(own) || (is_factor && std::any_of(kRopeBases.begin(), kRopeBases.end(), equals)))
+      throw std::runtime_error("the recorded base, or one that is tried by itself");
+    return base;
+  }
+};
+
+std::vector<OtherBase> other_bases() {
+  std::vector<OtherBase> bases;
+  for (const double base : kRopeBases) bases.push_back({base, false});
+  for (const double factor : kFactors) bases.push_back({factor, true});
+  return bases;
+}
+
 enum class Table { none, cosines, sines };
 
 // Row 0 is angle 0: cosines are all one, sines all zero.
@@ -30,14 +53,14 @@ Table table_of(const OpCall& call) {
 
 // The table with frequencies of another base, by its second row: f_i = base^(-i / h), so that the first two frequencies
 // give the base.
-at::Tensor with_base(const at::Tensor& table, Table kind, double theta) {
+at::Tensor with_base(const at::Tensor& table, Table kind, const OtherBase& base) {
   const at::Tensor row = table.select(0, 1).to(at::kDouble), f = kind == Table::cosines ? row.acos() : row.asin();
   const int64_t n = f.size(0);
   const bool pairs = n > 1 && std::abs((f[0] - f[1]).item<double>()) < kRecognition.equal_frequencies;
   const double first = f[0].item<double>(), next = f[pairs ? 2 : 1].item<double>();
   if (n < 4 || !(next > 0) || !(first > 0)) throw std::runtime_error("one frequency only");
   const double own = std::pow(first / next, static_cast<double>(pairs ? n / 2 : n));
-  const at::Tensor other = f.pow(std::log(theta) / std::log(own));
+  const at::Tensor other = f.pow(std::log(base.of(own)) / std::log(own));
   const at::Tensor angles = at::arange(table.size(0), other.options()).unsqueeze(1) * other;
   return kind == Table::cosines ? angles.cos() : angles.sin();
 }
@@ -48,11 +71,11 @@ void stored_table(const ProgramIndex& program, int index, Hypotheses& to) {
   if (leaf == nullptr || leaf->value.shape.size() != 2 || leaf->value.shape[0] < 2 ||
       !at::isFloatingType(leaf->value.dtype))
     return;
-  for (const double theta : {256., 1e3, 5e3, 1e4, 2e4, 5e4, 1e5, 5e5, 1e6})
-    add_fault(to, program, index, "RoPE theta", fmt::format("base {:g}", theta), [theta](OpCall& call) {
+  for (const OtherBase& base : other_bases())
+    add_fault(to, program, index, "RoPE theta", base.words(), [base](OpCall& call) {
       Results results = call.run_again();
       const Table kind = table_of(call);
-      for (auto& result : results) result = with_base(*result, kind, theta);
+      for (auto& result : results) result = with_base(*result, kind, base);
       return results;
     });
   for (const int64_t by : {-1, 1})
@@ -78,7 +101,45 @@ void shifted_rows(const ProgramIndex& program, int index, Hypotheses& to) {
   });
 }
 
-// Angles (positions, frequencies): what cos and sin are taken of.
+// Of angles (…, positions, frequencies).
+struct Frequencies {
+  explicit Frequencies(const at::Tensor& angles) : each(step_of(angles).abs()) {
+    const int64_t n = each.size(-1);
+    if (n < 2) throw std::runtime_error("one frequency only");
+    half = each.select(-1, 0).equal(each.select(-1, n / 2)) ? n / 2 : n;  // cat(angles, angles)
+    log_ratio = (each.narrow(-1, 1, 1) / each.narrow(-1, 0, 1)).log().abs().flatten()[0].item<double>();
+    if (!(log_ratio > 0)) throw std::runtime_error("no frequencies");
+  }
+
+  static at::Tensor step_of(const at::Tensor& angles) { return angles.narrow(-2, 1, 1) - angles.narrow(-2, 0, 1); }
+
+  // f_i = base^(-i / half): the ratio of the first two gives the base.
+  double base() const { return std::exp(log_ratio * static_cast<double>(half)); }
+
+  // By their base alone: not scaled for longer texts, as YaRN and Llama 3 scale the slow ones.
+  at::Tensor plain() const {
+    const at::Tensor place = at::arange(each.size(-1), each.options()).remainder(half);
+    return each.narrow(-1, 0, 1) * (-log_ratio * place).exp();
+  }
+
+  at::Tensor each;
+  int64_t half = 0;
+  double log_ratio = 0;
+};
+
+at::Tensor rotated_by(const at::Tensor& angles, const OtherBase& base) {
+  const Frequencies f(angles);
+  return angles * f.each.pow(std::log(base.of(f.base())) / std::log(f.base()) - 1);
+}
+
+at::Tensor not_scaled(const at::Tensor& angles) {
+  const Frequencies f(angles);
+  const at::Tensor by = f.plain() / f.each;
+  if ((by - 1).abs().max().item<double>() < kRecognition.listed) throw std::runtime_error("not scaled as it is");
+  return angles * by;
+}
+
+// Angles: what cos and sin are taken of.
 void angles(const ProgramIndex& program, int index, Hypotheses& to) {
   const Op& op = program.op(index);
   const int64_t input = program.argument(index, 0);
@@ -99,23 +160,12 @@ void angles(const ProgramIndex& program, int index, Hypotheses& to) {
     if (other >= 0) h.deviation.rewrites[other] = rewrite;
     to.push_back(std::move(h));
   };
-  const auto step = [](const at::Tensor& a) { return (a.narrow(-2, 1, 1) - a.narrow(-2, 0, 1)); };
+  const auto step = Frequencies::step_of;
   add("position off by one", "positions + 1", [step](const at::Tensor& a) { return a + step(a); });
   add("position off by one", "positions - 1", [step](const at::Tensor& a) { return a - step(a); });
-  for (const double theta : {1e4, 1e5, 1.5e5, 2.5e5, 5e5, 1e6})
-    add("RoPE theta", fmt::format("base {:g}", theta), [step, theta](const at::Tensor& a) {
-      const at::Tensor f = step(a).abs();
-      const int64_t n = f.size(-1);
-      if (n < 2 || a.size(-2) < 2) throw std::runtime_error("one frequency only");
-      // f_i = base^(-i/h): the ratio of the first two gives the base.
-      const at::Tensor ratio = (f.narrow(-1, 1, 1) / f.narrow(-1, 0, 1)).log().abs();
-      const at::Tensor flat = ratio.flatten();
-      const double h_step = flat[0].item<double>();
-      if (!(h_step > 0)) throw std::runtime_error("no frequencies");
-      const int64_t half = f.select(-1, 0).equal(f.select(-1, n / 2)) ? n / 2 : n;  // cat(angles, angles)
-      const double own = std::exp(h_step * static_cast<double>(half));
-      return a * f.pow(std::log(theta) / std::log(own) - 1);
-    });
+  for (const OtherBase& base : other_bases())
+    add("RoPE theta", base.words(), [base](const at::Tensor& a) { return rotated_by(a, base); });
+  add("RoPE theta", "frequencies by their base alone, none of them scaled", not_scaled);
 }
 
 }  // namespace
