@@ -54,6 +54,57 @@ OpResult passing(int64_t index, std::string path, std::string kind, std::string 
   return op;
 }
 
+// A cast placed otherwise and another formula.
+std::vector<OpResult> failures(std::string_view block, bool hostile) {
+  OpResult cast = passing(2, fmt::format("{}.attn2", block), "attention", "bf16");
+  cast.candidate_path = "blocks.0.cross_attention";
+  cast.verdict = Verdict::fail;
+  cast.gate = Gate::dtype_path;
+  cast.forced = stats(2.4e-3, .41, 9);
+  cast.oracle = OracleStats{1.57, .03, 1.7e-3, 2.7e-3};
+  cast.limits = {{"bitwise_equal_share", .98, true, "table, attention: same LibTorch's fused kernel"}};
+  cast.diagnosis =
+      hostile
+          ? "]]></failure><script>alert(1)</script> | *bold* #1 @nobody https://example.org"
+          : "59 % of elements differ bitwise (allowed 2 %); the fp64 logic agrees: a rounding is placed differently";
+
+  OpResult logic = passing(3, "blocks.0.ffn.net.0", "gelu", "bf16");
+  logic.verdict = Verdict::fail;
+  logic.gate = Gate::logic;
+  logic.logic = {2e-3, 1e-12, Verdict::fail};
+  logic.forced = stats(2.1e-3, .6, 30);
+  logic.diagnosis = "in fp64 the formula differs";
+  return {cast, logic};
+}
+
+// What is neither pass nor fail, and a shape.
+std::vector<OpResult> undecided() {
+  OpResult drift = passing(4, "blocks.1.ffn", "linear", "bf16");
+  drift.verdict = Verdict::inconclusive;
+  drift.gate = Gate::propagation;
+  drift.free = stats(.05, .2, 100);
+  drift.diagnosis = "free-running error exceeds its prediction";
+
+  OpResult missing = row(5, "blocks.1.norm2", "layer_norm", "bf16");
+  missing.verdict = Verdict::missing;
+  missing.candidate_path = "";
+  missing.logic = {};
+  missing.amplification.reset();
+  missing.diagnosis = "the candidate has no counterpart";
+
+  OpResult shape = row(6, "proj_out", "linear", "bf16");
+  shape.verdict = Verdict::shape;
+  shape.gate = Gate::structure;
+  shape.logic = {};
+  shape.diagnosis = "shape differs: reference [1, 12, 64], candidate [1, 64, 12]";
+
+  OpResult constant = passing(7, "", "unpatchify", "bf16");
+  constant.verdict = Verdict::untrusted;
+  constant.limits.clear();
+  constant.diagnosis = "the reference is constant: nothing was exercised";
+  return {drift, missing, shape, constant};
+}
+
 }  // namespace
 
 Report sample_report(bool hostile) {
@@ -72,55 +123,8 @@ Report sample_report(bool hostile) {
 
   r.ops.push_back(passing(0, "patch_embedding", "conv", "bf16"));
   r.ops.push_back(passing(1, fmt::format("{}.norm1", block), "layer_norm", "bf16"));
-  OpResult cast = passing(2, fmt::format("{}.attn2", block), "attention", "bf16");
-  cast.candidate_path = "blocks.0.cross_attention";
-  cast.verdict = Verdict::fail;
-  cast.gate = Gate::dtype_path;
-  cast.forced = stats(2.4e-3, .41, 9);
-  cast.oracle = OracleStats{1.57, .03, 1.7e-3, 2.7e-3};
-  cast.limits = {{"bitwise_equal_share", .98, true, "table, attention: same LibTorch's fused kernel"}};
-  cast.diagnosis =
-      hostile
-          ? "]]></failure><script>alert(1)</script> | *bold* #1 @nobody https://example.org"
-          : "59 % of elements differ bitwise (allowed 2 %); the fp64 logic agrees: a rounding is placed differently";
-  r.ops.push_back(cast);
-
-  OpResult logic = passing(3, "blocks.0.ffn.net.0", "gelu", "bf16");
-  logic.verdict = Verdict::fail;
-  logic.gate = Gate::logic;
-  logic.logic = {2e-3, 1e-12, Verdict::fail};
-  logic.forced = stats(2.1e-3, .6, 30);
-  logic.diagnosis = "in fp64 the formula differs";
-  r.ops.push_back(logic);
-
-  OpResult drift = passing(4, "blocks.1.ffn", "linear", "bf16");
-  drift.verdict = Verdict::inconclusive;
-  drift.gate = Gate::propagation;
-  drift.free = stats(.05, .2, 100);
-  drift.diagnosis = "free-running error exceeds its prediction";
-  r.ops.push_back(drift);
-
-  OpResult missing = row(5, "blocks.1.norm2", "layer_norm", "bf16");
-  missing.verdict = Verdict::missing;
-  missing.candidate_path = "";
-  missing.logic = {};
-  missing.amplification.reset();
-  missing.diagnosis = "the candidate has no counterpart";
-  r.ops.push_back(missing);
-
-  OpResult shape = row(6, "proj_out", "linear", "bf16");
-  shape.verdict = Verdict::shape;
-  shape.gate = Gate::structure;
-  shape.logic = {};
-  shape.diagnosis = "shape differs: reference [1, 12, 64], candidate [1, 64, 12]";
-  r.ops.push_back(shape);
-
-  OpResult constant = passing(7, "", "unpatchify", "bf16");
-  constant.verdict = Verdict::untrusted;
-  constant.limits.clear();
-  constant.diagnosis = "the reference is constant: nothing was exercised";
-  r.ops.push_back(constant);
-
+  for (OpResult& op : failures(block, hostile)) r.ops.push_back(std::move(op));
+  for (OpResult& op : undecided()) r.ops.push_back(std::move(op));
   r.coverage[""] = {7, 3, 1, 0, {"blocks.1.norm2"}, {}, {"extra"}, {}};
   r.warnings = {"recorded on another CPU: bitwise equality is judged against a replay here"};
   return r;

@@ -232,6 +232,27 @@ void write(const std::filesystem::path& path, const std::function<void(nlohmann:
   file.close();
 }
 
+const std::vector<Broken> kBroken{
+    {"another size", "power of two", [](auto&, at::Tensor& b) { b = b.slice(0, 0, 500).clone(); }},
+    {"two axes", "power of two",
+     [](auto&, at::Tensor& b) {
+       b = b.view({2, 256});
+     }},
+    {"another type", "power of two", [](auto&, at::Tensor& b) { b = b.to(at::kFloat); }},
+    {"too many", "power of two", [](auto&, at::Tensor& b) { b = at::zeros({8192}, at::kDouble); }},
+    {"NaN", "NaN", [](auto&, at::Tensor& b) { b[3] = NAN; }},
+    {"version", "version 2", [](nlohmann::json& s, auto&) { s["version"] = 2; }},
+    {"no version", "version null", [](nlohmann::json& s, auto&) { s.erase("version"); }},
+    {"no value", "not stored", [](nlohmann::json& s, auto&) { s["k"] = "9"; }},
+    {"count", "the shape has 2000", [](nlohmann::json& s, auto&) { s["count"] = 1999; }},
+    {"counts", "add up", [](nlohmann::json& s, auto&) { s["nan"] = 2001; }},
+    {"negative", "no count", [](nlohmann::json& s, auto&) { s["zero"] = -1; }},
+    {"text", "'sum' is no number", [](nlohmann::json& s, auto&) { s["sum"] = "1"; }},
+    {"specials", "hexadecimal", [](nlohmann::json& s, auto&) { s["specials"] = "xyz"; }},
+    {"part", "add up the recordings of all ranks",
+     [](nlohmann::json& s, auto&) { s["part"] = nlohmann::json::object(); }},
+    {"no object", "not an object", [](nlohmann::json& s, auto&) { s = 3; }}};
+
 }  // namespace
 
 TEST_CASE("sketch: a good file compares and verifies, a damaged one is refused in one line") {
@@ -240,27 +261,7 @@ TEST_CASE("sketch: a good file compares and verifies, a damaged one is refused i
   const std::string both = "'" + good.path().string() + "' '" + bad.path().string() + "'";
   CHECK(test::parity_check("compare '" + good.path().string() + "' '" + good.path().string() + "'").status == 0);
   CHECK(test::parity_check("inspect --verify '" + good.path().string() + "'").status == 0);
-  const std::vector<Broken> cases{
-      {"another size", "power of two", [](auto&, at::Tensor& b) { b = b.slice(0, 0, 500).clone(); }},
-      {"two axes", "power of two",
-       [](auto&, at::Tensor& b) {
-         b = b.view({2, 256});
-       }},
-      {"another type", "power of two", [](auto&, at::Tensor& b) { b = b.to(at::kFloat); }},
-      {"too many", "power of two", [](auto&, at::Tensor& b) { b = at::zeros({8192}, at::kDouble); }},
-      {"NaN", "NaN", [](auto&, at::Tensor& b) { b[3] = NAN; }},
-      {"version", "version 2", [](nlohmann::json& s, auto&) { s["version"] = 2; }},
-      {"no version", "version null", [](nlohmann::json& s, auto&) { s.erase("version"); }},
-      {"no value", "not stored", [](nlohmann::json& s, auto&) { s["k"] = "9"; }},
-      {"count", "the shape has 2000", [](nlohmann::json& s, auto&) { s["count"] = 1999; }},
-      {"counts", "add up", [](nlohmann::json& s, auto&) { s["nan"] = 2001; }},
-      {"negative", "no count", [](nlohmann::json& s, auto&) { s["zero"] = -1; }},
-      {"text", "'sum' is no number", [](nlohmann::json& s, auto&) { s["sum"] = "1"; }},
-      {"specials", "hexadecimal", [](nlohmann::json& s, auto&) { s["specials"] = "xyz"; }},
-      {"part", "add up the recordings of all ranks",
-       [](nlohmann::json& s, auto&) { s["part"] = nlohmann::json::object(); }},
-      {"no object", "not an object", [](nlohmann::json& s, auto&) { s = 3; }}};
-  for (const Broken& broken : cases) {
+  for (const Broken& broken : kBroken) {
     CAPTURE(broken.what);
     write(bad.path(), broken.change);
     for (const std::string& command : {"compare " + both, "inspect '" + bad.path().string() + "'",

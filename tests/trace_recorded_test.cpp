@@ -64,6 +64,25 @@ std::vector<size_t> differing(const Dump& dump, const Program& program, const Re
   return found;
 }
 
+// A recording whose ops write in place, as the machine that recorded it ran it.
+struct InPlace {
+  Dump dump{path_of({"tests/data/in_place.h5", 0})};
+  Threads threads{dump.provenance().value("threads", 1)};
+  Program good = load_program(dump);
+
+  size_t op_named(const std::string& path) const {
+    for (size_t i = 0; i < good.ops.size(); ++i)
+      if (good.ops[i].path == path) return i;
+    FAIL("no op " << path);
+    return 0;
+  }
+
+  std::string first_difference(const Program& program) const {
+    const auto found = differing(dump, program, {});
+    return found.empty() ? "nothing differs" : program.boundaries[found.front()].path;
+  }
+};
+
 }  // namespace
 
 TEST_CASE("trace: real models replay bitwise on the kind of CPU they were recorded on") {
@@ -162,61 +181,52 @@ TEST_CASE("trace: a value put in at a boundary changes what is computed from it,
   }
 }
 
-TEST_CASE("trace: seeded faults show at the op that has them") {
-  const Dump dump(path_of({"tests/data/in_place.h5", 0}));
-  if (!other_kernels(dump.provenance()).empty()) return;
-  const Threads threads(dump.provenance().value("threads", 1));
-  const Program good = load_program(dump);
-  REQUIRE(differing(dump, good, {}).empty());
-  const auto op_named = [&](const std::string& path) {
-    for (size_t i = 0; i < good.ops.size(); ++i)
-      if (good.ops[i].path == path) return i;
-    FAIL("no op " << path);
-    return size_t{0};
-  };
-  const auto first_difference = [&](const Program& program) {
-    const auto found = differing(dump, program, {});
-    return found.empty() ? std::string("nothing differs") : program.boundaries[found.front()].path;
-  };
+TEST_CASE("trace: a changed program shows at the op that was changed") {
+  const InPlace r;
+  if (!other_kernels(r.dump.provenance()).empty()) return;
+  REQUIRE(differing(r.dump, r.good, {}).empty());
   SUBCASE("an altered literal") {
-    Program bad = good;
-    bad.ops[op_named("/mul_.0")].args[1] = 3;
-    CHECK(first_difference(bad) == "/mul_.0");
-    bad = good;
-    bad.ops[op_named("/lerp_.0")].args[2] = 0.5;
-    CHECK(first_difference(bad) == "/lerp_.0");
+    Program bad = r.good;
+    bad.ops[r.op_named("/mul_.0")].args[1] = 3;
+    CHECK(r.first_difference(bad) == "/mul_.0");
+    bad = r.good;
+    bad.ops[r.op_named("/lerp_.0")].args[2] = 0.5;
+    CHECK(r.first_difference(bad) == "/lerp_.0");
   }
   SUBCASE("another operator") {
-    Program bad = good;
-    bad.ops[op_named("/add_.0")].name = "aten::sub_.Tensor";
-    CHECK(first_difference(bad) == "/add_.0");
+    Program bad = r.good;
+    bad.ops[r.op_named("/add_.0")].name = "aten::sub_.Tensor";
+    CHECK(r.first_difference(bad) == "/add_.0");
   }
   SUBCASE("an op left out: its in-place result is missed by the next reader") {
-    Program bad = good;
-    const size_t dropped = op_named("/add_.0");
+    Program bad = r.good;
+    const size_t dropped = r.op_named("/add_.0");
     bad.ops.erase(bad.ops.begin() + static_cast<std::ptrdiff_t>(dropped));
     for (Boundary& boundary : bad.boundaries)
       if (boundary.position > static_cast<int>(dropped)) --boundary.position;
     for (Leaf& leaf : bad.leaves)
       if (leaf.position > static_cast<int>(dropped)) --leaf.position;
-    CHECK(first_difference(bad) == "/add_.0");
+    CHECK(r.first_difference(bad) == "/add_.0");
   }
-  SUBCASE("a flipped bit in a weight moves all that follows, in a stored result only that result") {
-    ReplayOptions options;
-    for (const Leaf& leaf : good.leaves)
-      if (!leaf.names.empty() && leaf.names[0] == "weights/linear.weight") {
-        at::Tensor weight = dump.value(leaf.value.key);
-        weight.view(at::kInt)[0][0].bitwise_xor_(1 << 20);
-        options.given[leaf.value.id] = weight;
-      }
-    REQUIRE(options.given.size() == 1);
-    const auto found = differing(dump, good, options);
-    REQUIRE_FALSE(found.empty());
-    CHECK(good.boundaries[found.front()].path == "linear/addmm.0");
-    Program bad = good;  // the stored result of another op in its place
-    bad.boundaries[*good.find("linear")].value.key = good.boundaries[*good.find("/lerp_.0")].value.key;
-    CHECK(differing(dump, bad, {}) == std::vector<size_t>{*good.find("linear")});
-  }
+}
+
+TEST_CASE("trace: a flipped bit in a weight moves all that follows, in a stored result only that result") {
+  const InPlace r;
+  if (!other_kernels(r.dump.provenance()).empty()) return;
+  ReplayOptions options;
+  for (const Leaf& leaf : r.good.leaves)
+    if (!leaf.names.empty() && leaf.names[0] == "weights/linear.weight") {
+      at::Tensor weight = r.dump.value(leaf.value.key);
+      weight.view(at::kInt)[0][0].bitwise_xor_(1 << 20);
+      options.given[leaf.value.id] = weight;
+    }
+  REQUIRE(options.given.size() == 1);
+  const auto found = differing(r.dump, r.good, options);
+  REQUIRE_FALSE(found.empty());
+  CHECK(r.good.boundaries[found.front()].path == "linear/addmm.0");
+  Program bad = r.good;  // the stored result of another op in its place
+  bad.boundaries[*r.good.find("linear")].value.key = r.good.boundaries[*r.good.find("/lerp_.0")].value.key;
+  CHECK(differing(r.dump, bad, {}) == std::vector<size_t>{*r.good.find("linear")});
 }
 
 TEST_CASE("trace: coverage follows the values, not the order") {

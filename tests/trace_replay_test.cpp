@@ -28,6 +28,18 @@ json op_event(const char* name, json args, json out, int in = 0) {
           {"out", std::move(out)}};
 }
 
+json call_event(int id, const char* path, int parent, const char* type, json input) {
+  return {{"e", "call"},
+          {"id", id},
+          {"path", path},
+          {"call", 0},
+          {"parent", parent},
+          {"class", type},
+          {"inputs", json::array({std::move(input)})},
+          {"literals", json::object()},
+          {"autocast", nullptr}};
+}
+
 Recorded record(const std::filesystem::path& path, at::ScalarType dtype) {
   at::manual_seed(7);
   Recorded r;
@@ -48,28 +60,12 @@ Recorded record(const std::filesystem::path& path, at::ScalarType dtype) {
     leaf.update({{"e", "leaf"}, {"names", json::array()}});
     file.event(leaf);
   }
-  file.event({{"e", "call"},
-              {"id", 0},
-              {"path", ""},
-              {"call", 0},
-              {"parent", -1},
-              {"class", "Net"},
-              {"inputs", json::array({value_json(0, r.x)})},
-              {"literals", json::object()},
-              {"autocast", nullptr}});
+  file.event(call_event(0, "", -1, "Net", value_json(0, r.x)));
   json transpose = op_event("aten::t", {v(1)}, {value_json(3, r.w.t())});
   transpose["view"] = true;
   file.event(transpose);
   file.event(op_event("aten::addmm", {v(2), v(0), v(3)}, {value_json(4, r.y, "4")}));
-  file.event({{"e", "call"},
-              {"id", 1},
-              {"path", "norm"},
-              {"call", 0},
-              {"parent", 0},
-              {"class", "LayerNorm"},
-              {"inputs", json::array({value_json(4, r.y)})},
-              {"literals", json::object()},
-              {"autocast", nullptr}});
+  file.event(call_event(1, "norm", 0, "LayerNorm", value_json(4, r.y)));
   file.event(op_event("aten::native_layer_norm", {v(4), {6}, nullptr, nullptr, 1e-5},
                       {value_json(5, r.z, "5"), nullptr, nullptr}, 1));
   file.event({{"e", "ret"}, {"id", 1}, {"outputs", json::array({value_json(5, r.z, "5")})}});

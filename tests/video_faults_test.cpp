@@ -33,6 +33,38 @@ const ClipFinding* finding(const ClipResult& r, const std::string& kind) {
 /// Rounding of another kind everywhere: what a correct port looks like.
 double port(int t, int y, int x, int k) { return scene(t, y, x, k) + ((x * 7 + y * 3 + t) % 3 - 1) / 600.0; }
 
+struct FrameFault {
+  const char *name, *kind, *says;
+  Picture picture;
+};
+double quantised(double v) { return std::lround(std::min(1.0, std::max(0.0, v)) * 255) / 255.0; }
+
+const std::vector<FrameFault> kFrameFaults{
+    {"late", "offset", "one frame late", [](int t, int y, int x, int k) { return scene(t - 1, y, x, k); }},
+    {"early", "offset", "2 frames early", [](int t, int y, int x, int k) { return scene(t + 2, y, x, k); }},
+    {"repeated", "jump", "one frame late from frame 6 on",
+     [](int t, int y, int x, int k) { return scene(t < 6 ? t : t - 1, y, x, k); }},
+    {"dropped", "jump", "one frame early from frame 5 on",
+     [](int t, int y, int x, int k) { return scene(t < 5 ? t : t + 1, y, x, k); }},
+    {"bgr", "channels", "BGR", [](int t, int y, int x, int k) { return scene(t, y, x, 2 - k); }},
+    {"half", "range", "(x + 1) / 2", [](int t, int y, int x, int k) { return (scene(t, y, x, k) + 1) / 2; }},
+    {"clipped", "range", "(x + 1) / 2 is missing",
+     [](int t, int y, int x, int k) { return 2 * scene(t, y, x, k) - 1; }},
+    {"limited", "range", "limited-range",
+     [](int t, int y, int x, int k) { return (16 + 219 * scene(t, y, x, k)) / 255; }},
+    {"expanded", "range", "expanded", [](int t, int y, int x, int k) { return (255 * scene(t, y, x, k) - 16) / 219; }},
+    {"inverted", "range", "inverted", [](int t, int y, int x, int k) { return 1 - scene(t, y, x, k); }},
+    {"mirrored", "flip", "mirrored", [](int t, int y, int x, int k) { return scene(t, y, 63 - x, k); }},
+    {"upside", "flip", "upside down", [](int t, int y, int x, int k) { return scene(t, 47 - y, x, k); }},
+    {"gamma", "gamma", "gamma 2.2",
+     [](int t, int y, int x, int k) { return std::pow(quantised(scene(t, y, x, k)), 2.2); }},
+    {"encoded", "gamma", "gamma-encoded",
+     [](int t, int y, int x, int k) { return std::pow(quantised(scene(t, y, x, k)), 1 / 2.2); }},
+    {"brighter", "brightness", "R = 1.000 x +0.0", [](int t, int y, int x, int k) { return scene(t, y, x, k) + .08; }},
+    {"one bad frame", "frames", "frame 7 is far worse",
+     [](int t, int y, int x, int k) { return t == 7 ? scene(t, y, x, k) * .5 : port(t, y, x, k); }},
+};
+
 }  // namespace
 
 TEST_CASE("video: a clip against itself is identical, a rounded one passes and nothing is diagnosed") {
@@ -53,39 +85,7 @@ TEST_CASE("video: a clip against itself is identical, a rounded one passes and n
 TEST_CASE("video: every seeded frame fault is red and named") {
   const Scratch scratch;
   const std::string r = write_u8(scratch / "r.npy", scene);
-  struct Fault {
-    const char *name, *kind, *says;
-    Picture picture;
-  };
-  const auto quantised = [](double v) { return std::lround(std::min(1.0, std::max(0.0, v)) * 255) / 255.0; };
-  const std::vector<Fault> faults{
-      {"late", "offset", "one frame late", [](int t, int y, int x, int k) { return scene(t - 1, y, x, k); }},
-      {"early", "offset", "2 frames early", [](int t, int y, int x, int k) { return scene(t + 2, y, x, k); }},
-      {"repeated", "jump", "one frame late from frame 6 on",
-       [](int t, int y, int x, int k) { return scene(t < 6 ? t : t - 1, y, x, k); }},
-      {"dropped", "jump", "one frame early from frame 5 on",
-       [](int t, int y, int x, int k) { return scene(t < 5 ? t : t + 1, y, x, k); }},
-      {"bgr", "channels", "BGR", [](int t, int y, int x, int k) { return scene(t, y, x, 2 - k); }},
-      {"half", "range", "(x + 1) / 2", [](int t, int y, int x, int k) { return (scene(t, y, x, k) + 1) / 2; }},
-      {"clipped", "range", "(x + 1) / 2 is missing",
-       [](int t, int y, int x, int k) { return 2 * scene(t, y, x, k) - 1; }},
-      {"limited", "range", "limited-range",
-       [](int t, int y, int x, int k) { return (16 + 219 * scene(t, y, x, k)) / 255; }},
-      {"expanded", "range", "expanded",
-       [](int t, int y, int x, int k) { return (255 * scene(t, y, x, k) - 16) / 219; }},
-      {"inverted", "range", "inverted", [](int t, int y, int x, int k) { return 1 - scene(t, y, x, k); }},
-      {"mirrored", "flip", "mirrored", [](int t, int y, int x, int k) { return scene(t, y, 63 - x, k); }},
-      {"upside", "flip", "upside down", [](int t, int y, int x, int k) { return scene(t, 47 - y, x, k); }},
-      {"gamma", "gamma", "gamma 2.2",
-       [=](int t, int y, int x, int k) { return std::pow(quantised(scene(t, y, x, k)), 2.2); }},
-      {"encoded", "gamma", "gamma-encoded",
-       [=](int t, int y, int x, int k) { return std::pow(quantised(scene(t, y, x, k)), 1 / 2.2); }},
-      {"brighter", "brightness", "R = 1.000 x +0.0",
-       [](int t, int y, int x, int k) { return scene(t, y, x, k) + .08; }},
-      {"one bad frame", "frames", "frame 7 is far worse",
-       [](int t, int y, int x, int k) { return t == 7 ? scene(t, y, x, k) * .5 : port(t, y, x, k); }},
-  };
-  for (const Fault& fault : faults) {
+  for (const FrameFault& fault : kFrameFaults) {
     CAPTURE(fault.name);
     const ClipResult result = compared(r, write_u8(scratch / "c.npy", fault.picture));
     CHECK(overall(result) == CheckVerdict::fail);

@@ -166,6 +166,20 @@ BlockBits bits16(const uint16_t* r, const uint16_t* c, int64_t n) { return bits(
 BlockBits bits32(const uint32_t* r, const uint32_t* c, int64_t n) { return bits(r, c, n); }
 BlockBits bits64(const uint64_t* r, const uint64_t* c, int64_t n) { return bits(r, c, n); }
 
+// The elements from `i` on that fill no vector.
+void find_rest(const double* a, int64_t i, int64_t n, const BlockIntervals& k, double* inside, BlockFound& all) {
+  for (; i < n; ++i) {
+    bool in = false;
+    for (int which = 0; which < 2; ++which) {
+      all.above[which] += a[i] > k.low[which];
+      all.tied[which] += a[i] == k.tie[which];
+      in |= a[i] > k.low[which] && a[i] < k.high[which] && !(a[i] == k.tie[which]);
+    }
+    inside[all.inside] = a[i];
+    all.inside += in;
+  }
+}
+
 // Compress would be shorter, but Highway 1.0's copies a table of 2 KiB to the stack at every call (g++ 12).
 template <bool kTies>
 BlockFound find_with(const double* a, int64_t n, const BlockIntervals& k, double* inside) {
@@ -196,17 +210,9 @@ BlockFound find_with(const double* a, int64_t n, const BlockIntervals& k, double
       found += bits[0] >> lane & 1;
     }
   }
-  for (; i < n; ++i) {
-    bool in = false;
-    for (int which = 0; which < 2; ++which) {
-      above[which] += a[i] > k.low[which];
-      tied[which] += a[i] == k.tie[which];
-      in |= a[i] > k.low[which] && a[i] < k.high[which] && !(a[i] == k.tie[which]);
-    }
-    inside[found] = a[i];
-    found += in;
-  }
-  return {{above[0], above[1]}, {tied[0], tied[1]}, found};
+  BlockFound all{{above[0], above[1]}, {tied[0], tied[1]}, found};
+  find_rest(a, i, n, k, inside, all);
+  return all;
 }
 
 BlockFound find(const double* a, int64_t n, const BlockIntervals& k, double* inside) {

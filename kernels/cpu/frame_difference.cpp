@@ -66,6 +66,24 @@ struct Quotients {
   HWY_INLINE double sum() const { return total<double>(F32(), value); }
 };
 
+// The samples from `i` on that fill no three vectors.
+template <bool kMotion>
+void moments_of_rest(const uint8_t* r, const uint8_t* c, const uint8_t* r1, const uint8_t* c1, int64_t i, int64_t n,
+                     size_t channels, uint8_t* magnitude, DifferenceSums& out) {
+  for (; i < n; ++i) {
+    const int64_t d = c[i] - r[i];
+    out.bias[static_cast<size_t>(i) % channels] += d;
+    out.squares += int64_t{r[i]} * r[i];
+    out.relative += static_cast<double>(std::abs(d)) / std::max<int>(r[i], 1);
+    magnitude[i] = static_cast<uint8_t>(std::abs(d));
+    if constexpr (!kMotion) continue;
+    const int64_t dr = r[i] - r1[i], dc = c[i] - c1[i];
+    out.flicker += (dc - dr) * (dc - dr);
+    out.motion_reference += dr * dr;
+    out.motion_candidate += dc * dc;
+  }
+}
+
 // What needs the samples' values: |c - r| into `magnitude`, bias, squares, quotients, and with the frames before
 // motion. In three neighbouring vectors each lane is of one channel, so that bias costs one addition.
 template <bool kMotion>
@@ -101,18 +119,7 @@ void moments(const uint8_t* r, const uint8_t* c, const uint8_t* r1, const uint8_
   out.flicker += flicker.sum();
   out.motion_reference += reference.sum();
   out.motion_candidate += candidate.sum();
-  for (; i < n; ++i) {
-    const int64_t d = c[i] - r[i];
-    out.bias[static_cast<size_t>(i) % channels] += d;
-    out.squares += int64_t{r[i]} * r[i];
-    out.relative += static_cast<double>(std::abs(d)) / std::max<int>(r[i], 1);
-    magnitude[i] = static_cast<uint8_t>(std::abs(d));
-    if constexpr (!kMotion) continue;
-    const int64_t dr = r[i] - r1[i], dc = c[i] - c1[i];
-    out.flicker += (dc - dr) * (dc - dr);
-    out.motion_reference += dr * dr;
-    out.motion_candidate += dc * dc;
-  }
+  moments_of_rest<kMotion>(r, c, r1, c1, i, n, channels, magnitude, out);
 }
 
 // Neighbouring magnitudes below 64, the usual case, are counted as one: storing is what limits. More than one table of

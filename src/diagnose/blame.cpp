@@ -53,14 +53,14 @@ class Blamer {
       if (value.sizes() != crossing.computed[0].sizes() || !value.is_floating_point()) return {};
       if (crossing.boundary == *root_)
         finish(raised(value) - raised(crossing.computed[1]), raised(crossing.computed[1]));
-      const at::Tensor error = at::nan_to_num(raised(value) - raised(crossing.computed[0]), 0.0, 0.0, 0.0);
+      const at::Tensor error = at::nan_to_num(raised(value) - raised(crossing.computed[0]), 0, 0, 0);
       if (error.ne(0).any().item<bool>()) add(crossing.boundary, error);
       return {value, std::nullopt};
     });
   }
 
   void finish(const at::Tensor& error, const at::Tensor& result) {
-    final_ = at::nan_to_num(error, 0.0, 0.0, 0.0);
+    final_ = at::nan_to_num(error, 0, 0, 0);
     const double norm = result.norm().item<double>();
     blame_.final_error = norm > 0 ? final_.norm().item<double>() / norm : 0;
   }
@@ -101,7 +101,7 @@ class Blamer {
         [&](const Crossing& crossing) -> Replacements {
           if (crossing.boundary != *root_ || !(squared > 0)) return {};
           for (const DeviatingValue& d : crossing.deviating) {
-            const at::Tensor moved = at::nan_to_num(d.value - crossing.computed[0], 0.0, 0.0, 0.0);
+            const at::Tensor moved = at::nan_to_num(d.value - crossing.computed[0], 0, 0, 0);
             blame_.share[injections_[started[d.deviation]].boundary] =
                 at::dot(moved.flatten(), final_.flatten()).item<double>() / squared;
           }

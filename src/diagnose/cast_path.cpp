@@ -8,6 +8,7 @@
 #include "core/dtype_kind.hpp"
 #include "core/precision.hpp"
 #include "core/segment.hpp"
+#include "diagnose/limits.hpp"
 #include "measure/measure.hpp"
 
 namespace parity {
@@ -70,7 +71,7 @@ CastPlacement placement(std::string name, const at::Tensor& tried, const at::Ten
 
 void conclude(DtypePath& path, const std::string& reference) {
   std::stable_sort(path.candidates.begin(), path.candidates.end(), [](const CastPlacement& a, const CastPlacement& b) {
-    return a.bitwise_equal_share > b.bitwise_equal_share + 1e-9;
+    return a.bitwise_equal_share > b.bitwise_equal_share + kPlacement.better;
   });
   const CastPlacement& best = path.candidates.front();
   path.sentence = fmt::format(

@@ -4,23 +4,22 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/dtype_kind.hpp"
 #include "core/precision.hpp"
 #include "diagnose/finding.hpp"
+#include "diagnose/limits.hpp"
 #include "measure/local.hpp"
 
 namespace parity {
 namespace {
 
-constexpr size_t kParts = 4;          // cast placements named together at most
-constexpr double kWholePart = .35;    // of a cast that is there its amplitude is 1; others and noise bend it
-constexpr double kWorthANull = 2;     // sigma: directions below are never significant
 constexpr int64_t kSample = 1 << 18;  // elements that an amplitude is estimated from
 
 double squares(const at::Tensor& t) {
   const at::Tensor whole = t.is_complex() ? at::view_as_real(t.resolve_conj()) : t;
-  return at::nan_to_num(whole, 0., 0., 0.).square().sum().item<double>();
+  return at::nan_to_num(whole, 0, 0, 0).square().sum().item<double>();
 }
 
 class Matcher {
@@ -63,17 +62,17 @@ class Matcher {
   // reordered arithmetic differ by in its row. Dividing by its root makes a matched filter of the projection (white
   // noise); without it the few largest elements decide.
   at::Tensor noise_by_element() const {
-    const double unit = std::max(unit_roundoff(dtype_), 0x1p-53);
+    const double unit = std::max(unit_roundoff(dtype_), unit_roundoff(at::kDouble));
     const auto magnitude = [](const at::Tensor& t) { return t.is_complex() ? t.abs() : t; };
-    const at::Tensor values = at::nan_to_num(magnitude(recorded_), 0., 0., 0.);
+    const at::Tensor values = at::nan_to_num(magnitude(recorded_), 0, 0, 0);
     at::Tensor variance = (unit * values).square() / 3;
     for (const at::Tensor& other : others_) {
-      const at::Tensor d = at::nan_to_num(magnitude(other), 0., 0., 0.);
+      const at::Tensor d = at::nan_to_num(magnitude(other), 0, 0, 0);
       const at::Tensor row = d.dim() > 0 ? d.square().mean({-1}, true) : d.square();
       variance = variance + row / static_cast<double>(others_.size());
     }
     const double typical = values.square().mean().item<double>() * unit * unit / 3;
-    return variance + 1e-4 * typical + 1e-300;  // an exact zero is no certainty
+    return variance + kFitting.exact_zero * typical + std::numeric_limits<double>::min();
   }
 
   void add(const FaultHypothesis& h, const at::Tensor& value) {
@@ -97,8 +96,8 @@ class Matcher {
     f.noise = noise_ / difference_;
     if (!(f.fit.size > 0)) return;
     f.rest = rest(candidate_ - base - (h.fixed_amplitude ? 1 : f.fit.amplitude) * direction);
-    if (!h.fixed_amplitude && std::abs(f.fit.z) > 1) add_rounded(f, direction);
-    if (std::abs(f.fit.z) > kWorthANull) f.null_amplitude = null_amplitude(direction, base, cast);
+    if (!h.fixed_amplitude && std::abs(f.fit.z) > kFitting.worth_rounding) add_rounded(f, direction);
+    if (std::abs(f.fit.z) > kFitting.worth_a_null) f.null_amplitude = null_amplitude(direction, base, cast);
     found_.push_back(std::move(f));
   }
 
@@ -118,16 +117,16 @@ class Matcher {
   void pursue() {
     at::Tensor left = candidate_ - exact_, together = at::zeros_like(exact_);
     Finding combined;
-    for (size_t parts = 0; parts < kParts; ++parts) {
+    for (size_t parts = 0; static_cast<double>(parts) < kFitting.parts; ++parts) {
       const DeviatingValue* best = nullptr;
       Projection gain;
       for (const DeviatingValue& d : crossing_.deviating) {
         const FaultHypothesis& h = hypotheses_[d.deviation];
         if (h.gate != Gate::dtype_path || !h.exact) continue;
         const Projection p = fit(left, raised(d.value) - exact_, true);
-        if (p.explained > gain.explained && std::abs(p.amplitude - 1) < kWholePart) best = &d, gain = p;
+        if (p.explained > gain.explained && std::abs(p.amplitude - 1) < kFitting.whole_part) best = &d, gain = p;
       }
-      if (best == nullptr || gain.explained < .05) break;
+      if (best == nullptr || gain.explained < kFitting.least_gain) break;
       const FaultHypothesis& h = hypotheses_[best->deviation];
       const at::Tensor direction = raised(best->value) - exact_;
       left = left - direction;

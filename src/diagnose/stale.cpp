@@ -5,6 +5,8 @@
 #include <functional>
 #include <string_view>
 
+#include "diagnose/limits.hpp"
+
 namespace parity {
 namespace {
 
@@ -61,10 +63,10 @@ std::string StaleRegistry::like_reference(const std::string& path, int call, con
   const auto head = [](const at::Tensor& t) { return t.reshape(-1).slice(0, 0, kHead).to(at::kFloat); };
   const at::Tensor given = head(candidate), expected = head(right);
   const double away = (given - expected).norm().item<double>(), size = expected.norm().item<double>();
-  if (!(away > .3 * size)) return "";  // a smaller error is a mistake in the computing
+  if (!(away > kStale.another * size)) return "";  // a smaller error is a mistake in the computing
   for (const Own& old : alike->second)
-    if ((old.path != path || old.call != call) && (given - old.head).norm().item<double>() < .03 * away &&
-        (expected - old.head).norm().item<double>() > .5 * away)
+    if ((old.path != path || old.call != call) && (given - old.head).norm().item<double>() < kStale.same * away &&
+        (expected - old.head).norm().item<double>() > kStale.apart * away)
       return old.path == path ? fmt::format("call {} of {}", old.call, path) : old.path;
   return "";
 }

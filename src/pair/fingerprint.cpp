@@ -2,14 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <numeric>
+
+#include "pair/limits.hpp"
 
 namespace parity {
 namespace {
 
-constexpr int64_t kChunk = 1 << 20;             // elements a pass takes at once
-constexpr size_t kMostAxes = 6;                 // beyond these a tensor is only read as it is
-constexpr double kGolden = 0.6180339887498949;  // 1 / golden ratio
+constexpr int64_t kChunk = 1 << 20;                // elements a pass takes at once
+constexpr size_t kMostAxes = 6;                    // beyond these a tensor is only read as it is
+constexpr double kGolden = std::numbers::phi - 1;  // 1 / golden ratio
 
 // Plain real numbers: complex ones as one number each, 8-bit floats widened (few ops take them).
 at::Tensor readable(const at::Tensor& tensor) {
@@ -107,7 +110,7 @@ void append_offsets(const Reading& reading, const at::Tensor& t, std::vector<int
   }
   for (size_t k = 0; k < samples_of(reading.count); ++k) {
     double whole = 0;
-    const double place = std::modf((static_cast<double>(k) + 0.5) * kGolden, &whole);
+    const double place = std::modf(static_cast<double>(2 * k + 1) * kGolden / 2, &whole);
     int64_t at = reading.count <= static_cast<int64_t>(Reading::kSamples)
                      ? static_cast<int64_t>(k)
                      : static_cast<int64_t>(place * static_cast<double>(reading.count));
@@ -197,12 +200,14 @@ double content_distance(const Reading& a, const Reading& b) {
     spread += (x - mean_a) * (x - mean_a) + (y - mean_b) * (y - mean_b);
   }
   const double gain = double(a.scale) / b.scale, unlike_gain = 1 - 2 * gain / (1 + gain * gain);
-  if (spread == 0) return std::min(1.0, std::sqrt(unlike_gain));  // two constants
-  return std::min(1.0, std::sqrt(difference / spread + unlike_gain));
+  if (spread == 0) return std::min<double>(1, std::sqrt(unlike_gain));  // two constants
+  return std::min<double>(1, std::sqrt(difference / spread + unlike_gain));
 }
 
 double content_weight(const Reading& a, const Reading& b) {
-  return std::clamp((std::min(a.distinct, b.distinct) - 2.0) / 8.0, 0.0, 1.0);
+  const ContentLimits& limits = kPairLimits.content;
+  const double beyond = std::min(a.distinct, b.distinct) - limits.few_values;
+  return std::clamp<double>(beyond / (limits.enough_values - limits.few_values), 0, 1);
 }
 
 Layout layout_between(const Reading& reading, at::IntArrayRef candidate, const Reading& reference_reading,

@@ -5,13 +5,11 @@
 #include <algorithm>
 #include <numeric>
 
+#include "pair/limits.hpp"
 #include "pair/links.hpp"
 
 namespace parity {
 namespace {
-
-constexpr double kAgrees = .05;
-constexpr size_t kTasteFrom = 4;  // axes
 
 bool permuted(at::IntArrayRef a, at::IntArrayRef b) {
   return a.size() == b.size() && std::is_permutation(a.begin(), a.end(), b.begin());
@@ -45,10 +43,13 @@ std::vector<int64_t> usual_order(at::IntArrayRef from, at::IntArrayRef to) {
 }  // namespace
 
 std::optional<Layout> layout_by_content(const NamedTensor& reference, const NamedTensor& candidate, double* distance) {
-  if (reference.path.empty() || reference.shape.size() < kTasteFrom || !permuted(reference.shape, candidate.shape))
+  const ContentLimits& limits = kPairLimits.content;
+  if (reference.path.empty() || static_cast<double>(reference.shape.size()) < limits.axes_of_taste ||
+      !permuted(reference.shape, candidate.shape))
     return std::nullopt;
   const auto link = compare_content({reference}, {candidate}, 0, 0);
-  if (!link || !(link->distance < kAgrees) || link->layout.permutation.empty() || link->weight < .5)
+  if (!link || !(link->distance < limits.same) || link->layout.permutation.empty() ||
+      link->weight < limits.layout_worth)
     return std::nullopt;
   *distance = link->distance;
   Layout only;

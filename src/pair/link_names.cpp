@@ -1,13 +1,10 @@
 // Names of two lists of tensors: how alike, and which name of one is which of the other, learned from pairs.
 #include <algorithm>
 
+#include "pair/limits.hpp"
 #include "pair/links.hpp"
 
 namespace parity {
-namespace {
-constexpr double kOtherBlock = 0.2, kOtherCall = 0.8, kUnlearned = 0.3;
-constexpr size_t kFewShapes = 3'000'000;  // product of the numbers of names: beyond, only equal names are looked up
-}  // namespace
 
 PairingNames::PairingNames(const std::vector<NamedTensor>& reference, const std::vector<NamedTensor>& candidate)
     : reference_(reference), candidate_(candidate) {
@@ -46,22 +43,24 @@ std::pair<int, double> PairingNames::learned_shape(int candidate_shape) const {
 }
 
 double PairingNames::similarity(size_t r, size_t c, bool* learned) const {
+  const NameLimits& limits = kPairLimits.name;
   const auto [shape, share] = learned_shape(shape_[1][c]);
   double likeness = shapes_alike(shape_[0][r], shape_[1][c]);
   const std::vector<int>&a = tokens_[0][r].blocks, &b = tokens_[1][c].blocks;
   const bool same_block = a == b;
   if (learned) *learned = false;
-  if (shape >= 0 && share > 0.6) {
+  if (shape >= 0 && share > limits.majority) {
     if (shape == shape_[0][r]) {
       likeness = 1;
       if (learned) *learned = same_block;
     } else {
-      likeness = std::min(likeness, kUnlearned);
+      likeness = std::min<double>(likeness, limits.unlearned);
     }
   }
   if (!same_block)
-    likeness *= a.size() == b.size() || (!a.empty() && !b.empty() && a[0] != b[0]) ? kOtherBlock : kOtherCall;
-  return reference_[r].call == candidate_[c].call ? likeness : likeness * kOtherCall;
+    likeness *=
+        a.size() == b.size() || (!a.empty() && !b.empty() && a[0] != b[0]) ? limits.other_block : limits.other_call;
+  return reference_[r].call == candidate_[c].call ? likeness : likeness * limits.other_call;
 }
 
 void PairingNames::learn(size_t r, size_t c, const Layout& layout) {
@@ -83,9 +82,9 @@ std::optional<Layout> PairingNames::learned_layout(size_t r, size_t c) const {
 std::vector<size_t> PairingNames::like(size_t c, double least, size_t most) const {
   std::vector<std::pair<double, int>> shapes;
   const auto [learned, share] = learned_shape(shape_[1][c]);
-  if (learned >= 0 && share > 0.6) {
+  if (learned >= 0 && share > kPairLimits.name.majority) {
     shapes.push_back({1, learned});
-  } else if (alike_.size() <= kFewShapes) {
+  } else if (static_cast<double>(alike_.size()) <= kPairLimits.name.most_compared) {
     for (size_t shape = 0; shape < examples_[0].size(); ++shape)
       if (const double alike = shapes_alike(static_cast<int>(shape), shape_[1][c]); alike >= least)
         shapes.push_back({alike, static_cast<int>(shape)});

@@ -4,13 +4,12 @@
 #include <cmath>
 #include <numeric>
 
+#include "pair/limits.hpp"
+
 namespace parity {
 namespace {
 
-constexpr float kLeastCorrelation = 0.6F;  // 32 unrelated samples exceed it once in ten thousand times
-constexpr int64_t kMostByContent = 24, kRowsAtOnce = 1024;
-constexpr size_t kMostByName = 8;
-constexpr double kLeastName = 0.45, kPerStep = 1e-4;
+constexpr int64_t kRowsAtOnce = 1024;
 
 enum class NumberClass { real, complex, integer, boolean };
 
@@ -64,8 +63,10 @@ std::optional<Layout> layout_of_shapes(const std::vector<int64_t>& candidate, co
 }
 
 double steps_of(const Layout& layout) {
-  return (layout.split || layout.slice ? 2 : 0) + (layout.permutation.empty() ? 0 : 1.5) +
-         (layout.view.empty() ? 0 : 1) + (layout.reshape.empty() ? 0 : 1);
+  const ContentLimits& limits = kPairLimits.content;
+  return (layout.split || layout.slice ? limits.part_steps.value : 0) +
+         (layout.permutation.empty() ? 0 : limits.permuted_steps.value) + (layout.view.empty() ? 0 : 1) +
+         (layout.reshape.empty() ? 0 : 1);
 }
 
 // Samples of all rows, centred and of length 1; zeros where nothing varies.
@@ -81,6 +82,12 @@ at::Tensor unit_rows(const std::vector<const Reading*>& rows) {
     to += Reading::kSamples;
   }
   return made;  // (rows, samples)
+}
+
+// Reference tensors of names like the candidate's.
+std::vector<size_t> likely(const PairingNames& names, size_t candidate) {
+  const NameLimits& limits = kPairLimits.name;
+  return names.like(candidate, limits.looked_up, static_cast<size_t>(limits.most_links.value));
 }
 
 struct Row {
@@ -118,7 +125,7 @@ class Finder {
       match(bucket.reference_orders, bucket.candidate);
     }
     for (size_t c = 0; c < candidate_.size(); ++c)
-      for (const size_t r : names.like(c, kLeastName, kMostByName)) add(r, c);
+      for (const size_t r : likely(names, c)) add(r, c);
     for (auto& links : links_by_candidate())
       for (Link& link : links) link.name = names.similarity(link.reference, link.candidate, &link.learned);
     return std::move(links_);
@@ -133,14 +140,14 @@ class Finder {
       return unit_rows(readings);
     };
     const at::Tensor r = rows_of(reference).t().contiguous(), c = rows_of(candidate);
-    const int64_t most = std::min<int64_t>(kMostByContent, r.size(1));
+    const int64_t most = std::min(static_cast<int64_t>(kPairLimits.content.most_links.value), r.size(1));
     for (int64_t begin = 0; begin < c.size(0); begin += kRowsAtOnce) {
       const auto [values, places] =
           at::mm(c.narrow(0, begin, std::min(kRowsAtOnce, c.size(0) - begin)), r).topk(most, 1);
       const auto value = values.accessor<float, 2>();
       const auto place = places.accessor<int64_t, 2>();
       for (int64_t i = 0; i < values.size(0); ++i)
-        for (int64_t k = 0; k < most && value[i][k] >= kLeastCorrelation; ++k)
+        for (int64_t k = 0; k < most && value[i][k] >= static_cast<float>(kPairLimits.content.correlation.value); ++k)
           add(reference[static_cast<size_t>(place[i][k])].tensor, candidate[static_cast<size_t>(begin + i)].tensor);
     }
   }
@@ -170,6 +177,7 @@ std::optional<Link> compare_content(const std::vector<NamedTensor>& reference,
                                     const std::vector<NamedTensor>& candidate, size_t r, size_t c) {
   const NamedTensor &ref = reference[r], &cand = candidate[c];
   if (class_of(ref.dtype) != class_of(cand.dtype)) return std::nullopt;
+  const ContentLimits& limits = kPairLimits.content;
   Link best{r, c, 1, 0, 0, false, {}};
   bool possible = false;
   if (const auto layout = layout_of_shapes(cand.shape, ref.shape)) {
@@ -185,11 +193,12 @@ std::optional<Link> compare_content(const std::vector<NamedTensor>& reference,
       if (!theirs.permutation.empty() && !ours.permutation.empty()) continue;
       double distance = content_distance(theirs, ours);
       if (ours.whole())
-        distance = std::min(1.0, std::sqrt(distance * distance + unlike(ref.print.rms, cand.print.rms)));
-      if (distance > 0.9 || distance >= cost) continue;
+        distance = std::min<double>(1, std::sqrt(distance * distance + unlike(ref.print.rms, cand.print.rms)));
+      if (distance > limits.no_layout || distance >= cost) continue;
       const Layout layout = layout_between(ours, cand.shape, theirs, ref.shape);
-      if (distance + kPerStep * steps_of(layout) >= cost) continue;
-      cost = distance + kPerStep * steps_of(layout);
+      const double whole = distance + limits.step * steps_of(layout);
+      if (whole >= cost) continue;
+      cost = whole;
       best = {r, c, distance, content_weight(theirs, ours), 0, false, layout};
       possible = true;
     }
@@ -204,7 +213,7 @@ Links find_links(const std::vector<NamedTensor>& reference, const std::vector<Na
 void renew_names(const std::vector<NamedTensor>& reference, const std::vector<NamedTensor>& candidate,
                  const PairingNames& names, Links& links) {
   for (size_t c = 0; c < links.size(); ++c) {
-    for (const size_t r : names.like(c, kLeastName, kMostByName)) {
+    for (const size_t r : likely(names, c)) {
       const bool known =
           std::any_of(links[c].begin(), links[c].end(), [r](const Link& link) { return link.reference == r; });
       if (known) continue;
@@ -212,7 +221,7 @@ void renew_names(const std::vector<NamedTensor>& reference, const std::vector<Na
     }
     for (Link& link : links[c]) {
       link.name = names.similarity(link.reference, c, &link.learned);
-      if (link.learned && link.distance > 0.3)
+      if (link.learned && link.distance > kPairLimits.name.layout)
         if (const auto layout = names.learned_layout(link.reference, c)) link.layout = *layout;
     }
   }

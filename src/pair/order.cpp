@@ -5,6 +5,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "pair/limits.hpp"
 #include "trace/flow.hpp"
 
 namespace parity {
@@ -63,7 +64,7 @@ PairingOrder::PairingOrder(const Program& reference, const std::vector<std::pair
   for (size_t b = n; b-- > 0;)
     for (const size_t a : direct[b])
       before_[a] = std::min(before_[a], counterpart[b] >= 0 ? counterpart[b] : before_[b]);
-  ordered_ = 10 * contradictions <= dependent;
+  ordered_ = static_cast<double>(contradictions) <= kPairLimits.program.contradictions * static_cast<double>(dependent);
   find_known_values(reference, counterpart);
 }
 

@@ -6,6 +6,7 @@
 
 #include "pair/by_content.hpp"
 #include "pair/layout_advice.hpp"
+#include "pair/limits.hpp"
 #include "pair/links.hpp"
 #include "pair/order.hpp"
 #include "pair/port_pairing.hpp"
@@ -57,7 +58,7 @@ bool is_op(const NamedTensor& tensor) { return tensor.path.find('/') != std::str
 
 bool content_differs(const NamedTensor& a, const NamedTensor& b) {
   if (a.shape != b.shape || a.print.readings.empty() || b.print.readings.empty()) return true;
-  return content_distance(a.print.readings[0], b.print.readings[0]) > .3;
+  return content_distance(a.print.readings[0], b.print.readings[0]) > kPairLimits.program.crossed;
 }
 
 // Equal names that lie crosswise in time and hold other numbers are other tensors: diffusers' Wan calls norm2 what the
@@ -85,12 +86,10 @@ void drop_crossed_names(PortPairing& pairing, const Prints& here, const Prints& 
   pairing.pairs = std::move(kept);
 }
 
-constexpr double kSure = .8;             // confidence from which a pair says where others can lie
-constexpr double kRecordedAgain = 1e-3;  // a value returned later (a cache) is the same up to rounding
-
 // Pairs what is left, among the reference's boundaries that `eligible` names.
 void pair_by_content(PortPairing& pairing, std::vector<std::string>& fused, const Program& reference, const Prints& all,
                      const Prints& there, const std::function<bool(const NamedTensor&)>& eligible) {
+  const ProgramLimits& limits = kPairLimits.program;
   Prints here;
   for (size_t i = 0; i < all.index.size(); ++i)
     if (eligible(all.tensors[i]) || pairing.marked[all.index[i]]) {
@@ -104,12 +103,12 @@ void pair_by_content(PortPairing& pairing, std::vector<std::string>& fused, cons
   }
   std::vector<std::pair<size_t, size_t>> known;
   for (const PortPair& pair : pairing.pairs)
-    if (pair.confidence >= kSure) known.emplace_back(pair.boundary, pair.candidate);
+    if (pair.confidence >= limits.sure) known.emplace_back(pair.boundary, pair.candidate);
   const PairingOrder order(reference, known);
   const auto possible = [&](const Link& link) {
     const size_t b = here.index[link.reference];
     return !order.known_by_another_name(b) &&
-           (order.possible(b, there.index[link.candidate]) || link.distance < kRecordedAgain);
+           (order.possible(b, there.index[link.candidate]) || link.distance < limits.recorded_again);
   };
   const AutoPairing found = pair_automatically(here.tensors, there.tensors, anchors, possible);
   fused = found.notes;
@@ -155,12 +154,11 @@ void find_layouts(PortPairing& pairing, const Program& reference, const std::vec
 // Identity modules (dropout at inference) give their input another name: bitwise the same as a paired tensor recorded
 // beside them, they are accounted for.
 void name_repeats(PortPairing& pairing, const std::vector<CandidateTensor>& candidate) {
-  constexpr size_t kBeside = 3;
   std::erase_if(pairing.unmatched, [&](size_t c) {
     for (const PortPair& pair : pairing.pairs) {
       const size_t p = pair.candidate, apart = p > c ? p - c : c - p;
-      if (apart > kBeside || candidate[p].shape != candidate[c].shape || candidate[p].dtype != candidate[c].dtype ||
-          !at::equal(candidate[p].load(), candidate[c].load()))
+      if (static_cast<double>(apart) > kPairLimits.program.beside || candidate[p].shape != candidate[c].shape ||
+          candidate[p].dtype != candidate[c].dtype || !at::equal(candidate[p].load(), candidate[c].load()))
         continue;
       pairing.notes.push_back(fmt::format("{} repeats {} bit by bit", candidate[c].path, candidate[p].path));
       return true;

@@ -7,6 +7,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "pair/limits.hpp"
+
 namespace parity {
 namespace {
 
@@ -135,8 +137,9 @@ std::vector<std::string> words_of(const std::string& component) {
 }
 
 double weight_of(const std::string& word) {
-  if (digit(word[0])) return 0.5;
-  return std::find(kSayLittle.begin(), kSayLittle.end(), word) == kSayLittle.end() ? 1 : 0.25;
+  const NameLimits& limits = kPairLimits.name;
+  if (digit(word[0])) return limits.of_number;
+  return std::find(kSayLittle.begin(), kSayLittle.end(), word) == kSayLittle.end() ? 1 : limits.of_filler.value;
 }
 
 double shared(const std::vector<NameTokens::Token>& a, const std::vector<NameTokens::Token>& b) {
@@ -196,7 +199,8 @@ NameTokens name_tokens(std::string_view given) {
 
 double name_similarity(const NameTokens& a, const NameTokens& b) {
   if (a.words.empty() && b.words.empty()) return 1;  // both the root's result
-  return 0.6 * shared(a.words, b.words) + 0.4 * shared(a.leaf, b.leaf);
+  const double all = kPairLimits.name.all_words;
+  return all * shared(a.words, b.words) + (1 - all) * shared(a.leaf, b.leaf);
 }
 
 }  // namespace parity

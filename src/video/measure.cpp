@@ -85,10 +85,32 @@ struct Loop {
   size_t equal = 0;
 };
 
+/// `sums` and `bias` are over n samples in the clip's own numbers; `out.differences` is complete.
+template <class T>
+void set_metrics(const Loop& sums, const std::vector<double>& bias, size_t n, bool motion, FrameMeasured& out) {
+  FrameMetrics& m = out.metrics;
+  const double count = static_cast<double>(n), unit = out.differences.unit;
+  m.mse = sums.square / count * unit * unit;
+  m.mean_abs = sums.absolute / count * unit;
+  m.max_abs = sums.largest * unit;
+  m.mean_rel = sums.relative / count;
+  if (sums.reference > 0) m.rel_l2 = std::sqrt(sums.square / sums.reference);
+  m.equal_share = static_cast<double>(sums.equal) / count;
+  for (const double sum : bias) m.bias.push_back(sum / count * static_cast<double>(bias.size()) * unit);
+  if (motion) set_motion(m, sums.flicker, sums.motion_r, sums.motion_c, count, unit);
+  const auto percentile = [&](double share) {
+    if constexpr (std::is_same_v<T, float>)
+      return percentile_of(out.differences.magnitudes, share) * unit;
+    else
+      return percentile_of(out.differences.histogram, n, share) * unit;
+  };
+  m.p95_abs = percentile(.95);
+  m.p99_abs = percentile(.99);
+}
+
 template <class T>
 FrameMeasured numbers(const Frame& r, const Frame& c, const Frame* r1, const Frame* c1) {
   FrameMeasured out;
-  FrameMetrics& m = out.metrics;
   const T *a = r.as<T>(), *b = c.as<T>(), *a1 = r1 ? r1->as<T>() : nullptr, *b1 = c1 ? c1->as<T>() : nullptr;
   const size_t n = r.count(), channels = static_cast<size_t>(r.channels);
   const double zero = r.zero, span = r.span, floor = span / 255;
@@ -118,24 +140,8 @@ FrameMeasured numbers(const Frame& r, const Frame& c, const Frame* r1, const Fra
     s.motion_r += da * da;
     s.motion_c += db * db;
   }
-  const double count = static_cast<double>(n), unit = 1 / span;
-  m.mse = s.square / count * unit * unit;
-  m.mean_abs = s.absolute / count * unit;
-  m.max_abs = s.largest * unit;
-  m.mean_rel = s.relative / count;
-  if (s.reference > 0) m.rel_l2 = std::sqrt(s.square / s.reference);
-  m.equal_share = static_cast<double>(s.equal) / count;
-  for (const double b_sum : bias) m.bias.push_back(b_sum / count * static_cast<double>(channels) * unit);
-  if (a1) set_motion(m, s.flicker, s.motion_r, s.motion_c, count, unit);
-  out.differences.unit = unit;
-  const auto percentile = [&](double share) {
-    if constexpr (std::is_same_v<T, float>)
-      return percentile_of(out.differences.magnitudes, share) * unit;
-    else
-      return percentile_of(out.differences.histogram, n, share) * unit;
-  };
-  m.p95_abs = percentile(.95);
-  m.p99_abs = percentile(.99);
+  out.differences.unit = 1 / span;
+  set_metrics<T>(s, bias, n, a1 != nullptr, out);
   return out;
 }
 

@@ -1,9 +1,12 @@
 // Attention: scale, masks, windows, sinks, heads; fused kernels and softmax between products.
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
 
 #include "diagnose/faults/catalogue.hpp"
+#include "diagnose/faults/constants.hpp"
+#include "diagnose/limits.hpp"
 
 namespace parity {
 namespace {
@@ -18,22 +21,24 @@ void fused_scale(const ProgramIndex& program, int index, Hypotheses& to) {
   add_fault(
       to, program, index, "attention scale", "scale differs slightly",
       [](OpCall& call) {
-        call.set("scale", scale_of(call) * 1.01);
+        call.set("scale", scale_of(call) * (1 + kTried));
         return call.run_again();
       },
       false);
   struct Scale {
     const char* what;
-    double (*of)(double width);
+    double (*of)(double width, double heads);
   };
-  for (const Scale& s :
-       {Scale{"no scale", [](double) { return 1.; }}, Scale{"1 / width", [](double d) { return 1 / d; }},
-        Scale{"1 / sqrt(2 width)", [](double d) { return 1 / std::sqrt(2 * d); }},
-        Scale{"1 / sqrt(width)", [](double d) { return 1 / std::sqrt(d); }},
-        Scale{"sqrt(2 / width)", [](double d) { return std::sqrt(2 / d); }},
-        Scale{"scaled twice", [](double d) { return 1 / d / std::sqrt(d) * std::sqrt(d); }}})
+  static constexpr std::array kScales{
+      Scale{"no scale", [](double, double) -> double { return 1; }},
+      Scale{"1 / width", [](double d, double) { return 1 / d; }},  // also: scaled twice
+      Scale{"1 / sqrt(width)", [](double d, double) { return 1 / std::sqrt(d); }},
+      Scale{"1 / sqrt(width of all heads)", [](double d, double heads) { return 1 / std::sqrt(d * heads); }},
+      Scale{"1 / sqrt(half the width)", [](double d, double) { return 1 / std::sqrt(d / 2); }}};
+  for (const Scale& s : kScales)
     add_fault(to, program, index, "attention scale", s.what, [of = s.of](OpCall& call) {
-      call.set("scale", of(static_cast<double>(call.tensor("query").size(-1))));
+      const at::Tensor query = call.tensor("query");  // (batch, heads, tokens, width)
+      call.set("scale", of(static_cast<double>(query.size(-1)), static_cast<double>(query.size(1))));
       return call.run_again();
     });
 }
@@ -58,7 +63,7 @@ Rewrite with_causal_diagonal(int64_t diagonal) {
 // One more key is seen, or one less, after the last that is. `mask`: flags (true: seen) or numbers to be added.
 at::Tensor mask_by_one(const at::Tensor& mask, bool more) {
   const bool flags = mask.scalar_type() == at::kBool;
-  const at::Tensor seen = flags ? mask : mask.gt(-1e4);
+  const at::Tensor seen = flags ? mask : mask.gt(kRecognition.hidden.value);
   const at::Tensor other = more ? seen.logical_or(seen.roll({1}, {-1})) : seen.logical_and(seen.roll({-1}, {-1}));
   if (flags) return other;
   return mask.masked_fill(other.logical_and(seen.logical_not()), 0)
@@ -148,7 +153,7 @@ void separate(const ProgramIndex& program, int index, Hypotheses& to) {
       to, program, index, "attention scale", "scale differs slightly",
       [](OpCall& call) {
         const at::Tensor self = call.tensor("self");
-        call.set("self", self * 1.01);
+        call.set("self", self * (1 + kTried));
         return call.run_again();
       },
       false);
@@ -200,7 +205,8 @@ void chosen_mask(const ProgramIndex& program, int index, Hypotheses& to) {
                 [flags, more, hidden](OpCall& call) {
                   const at::Tensor given = call.tensor(flags);
                   if (given.scalar_type() != at::kBool || given.dim() < 2) throw std::runtime_error("no flags");
-                  if (call.run_again()[0]->min().item<double>() > -1e4) throw std::runtime_error("no mask");
+                  if (call.run_again()[0]->min().item<double>() > kRecognition.hidden)
+                    throw std::runtime_error("no mask");
                   call.set(flags,
                            hidden ? mask_by_one(given.logical_not(), more).logical_not() : mask_by_one(given, more));
                   return call.run_again();
@@ -215,14 +221,14 @@ void shifted_mask(const ProgramIndex& program, int index, Hypotheses& to) {
   for (const int64_t by : {-1, 1})
     add_fault(to, program, index, "mask off by one", fmt::format("mask shifted by {:+d}", by), [by](OpCall& call) {
       Results results = call.run_again();
-      if (results[0]->min().item<double>() > -1e4) throw std::runtime_error("no mask");
+      if (results[0]->min().item<double>() > kRecognition.hidden) throw std::runtime_error("no mask");
       results[0] = results[0]->roll({by}, {-1});
       return results;
     });
   add_fault(to, program, index, "causal mask missing", "nothing is masked", [](OpCall& call) {
     Results results = call.run_again();
-    if (results[0]->min().item<double>() > -1e4) throw std::runtime_error("no mask");
-    results[0] = results[0]->masked_fill(results[0]->lt(-1e4), 0);
+    if (results[0]->min().item<double>() > kRecognition.hidden) throw std::runtime_error("no mask");
+    results[0] = results[0]->masked_fill(results[0]->lt(kRecognition.hidden.value), 0);
     return results;
   });
 }

@@ -31,44 +31,44 @@ bool from_earlier_call(const ProgramIndex& program, int64_t id, int reader, int 
 
 using Change = at::Tensor (*)(const at::Tensor& old, const at::Tensor& now, int64_t axis);
 
+struct CacheChange {
+  const char* what;
+  Change change;
+};
+constexpr std::array kChanges{
+    CacheChange{"new values before the old",
+                [](const at::Tensor& o, const at::Tensor& n, int64_t a) {
+                  return at::cat({n, o}, a);
+                }},
+    CacheChange{"one place late",
+                [](const at::Tensor& o, const at::Tensor& n, int64_t a) {
+                  return at::cat({o.narrow(a, 1, o.size(a) - 1), n.narrow(a, 0, 1), n}, a);
+                }},
+    CacheChange{"rolled by one",
+                [](const at::Tensor& o, const at::Tensor& n, int64_t a) {
+                  return at::cat({o.roll({1}, {a}), n}, a);
+                }},
+    CacheChange{"rolled back by one",
+                [](const at::Tensor& o, const at::Tensor& n, int64_t a) {
+                  return at::cat({o.roll({-1}, {a}), n}, a);
+                }},
+    CacheChange{"forgotten (zeros)",
+                [](const at::Tensor& o, const at::Tensor& n, int64_t a) {
+                  return at::cat({at::zeros_like(o), n}, a);
+                }},
+    CacheChange{"the first new value repeated instead",
+                [](const at::Tensor& o, const at::Tensor& n, int64_t a) {
+                  return at::cat({n.narrow(a, 0, 1).expand_as(o), n}, a);
+                }},
+    CacheChange{"its last value repeated",
+                [](const at::Tensor& o, const at::Tensor& n, int64_t a) {
+                  return at::cat({o.narrow(a, o.size(a) - 1, 1).expand_as(o), n}, a);
+                }},
+    CacheChange{"its last value alone, zeros before", [](const at::Tensor& o, const at::Tensor& n, int64_t a) {
+                  return at::cat({at::zeros_like(o.narrow(a, 1, o.size(a) - 1)), o.narrow(a, o.size(a) - 1, 1), n}, a);
+                }}};
+
 void joined_to_the_past(const ProgramIndex& program, int index, Hypotheses& to) {
-  struct CacheChange {
-    const char* what;
-    Change change;
-  };
-  static constexpr std::array kChanges{
-      CacheChange{"new values before the old",
-                  [](const at::Tensor& o, const at::Tensor& n, int64_t a) {
-                    return at::cat({n, o}, a);
-                  }},
-      CacheChange{"one place late",
-                  [](const at::Tensor& o, const at::Tensor& n, int64_t a) {
-                    return at::cat({o.narrow(a, 1, o.size(a) - 1), n.narrow(a, 0, 1), n}, a);
-                  }},
-      CacheChange{"rolled by one",
-                  [](const at::Tensor& o, const at::Tensor& n, int64_t a) {
-                    return at::cat({o.roll({1}, {a}), n}, a);
-                  }},
-      CacheChange{"rolled back by one",
-                  [](const at::Tensor& o, const at::Tensor& n, int64_t a) {
-                    return at::cat({o.roll({-1}, {a}), n}, a);
-                  }},
-      CacheChange{"forgotten (zeros)",
-                  [](const at::Tensor& o, const at::Tensor& n, int64_t a) {
-                    return at::cat({at::zeros_like(o), n}, a);
-                  }},
-      CacheChange{"the first new value repeated instead",
-                  [](const at::Tensor& o, const at::Tensor& n, int64_t a) {
-                    return at::cat({n.narrow(a, 0, 1).expand_as(o), n}, a);
-                  }},
-      CacheChange{"its last value repeated",
-                  [](const at::Tensor& o, const at::Tensor& n, int64_t a) {
-                    return at::cat({o.narrow(a, o.size(a) - 1, 1).expand_as(o), n}, a);
-                  }},
-      CacheChange{
-          "its last value alone, zeros before", [](const at::Tensor& o, const at::Tensor& n, int64_t a) {
-            return at::cat({at::zeros_like(o.narrow(a, 1, o.size(a) - 1)), o.narrow(a, o.size(a) - 1, 1), n}, a);
-          }}};
   for (const CacheChange& c : kChanges) {
     add_fault(to, program, index, "causal cache", c.what, [change = c.change](OpCall& call) {
       const std::vector<at::Tensor> parts = call.value("tensors").toTensorVector();

@@ -172,43 +172,35 @@ std::vector<int> island(const ProgramIndex& program, int index) {
   return ops;
 }
 
-}  // namespace
-
-void cast_placements(const ProgramIndex& program, int index, Hypotheses& to) {
+// A half result kept wide, alone or with others up to a rounding; or truncated.
+void half_result(const ProgramIndex& program, int index, Hypotheses& to) {
   const Op& op = program.op(index);
-  if (!computes_floats(op)) return;
-  // In fp64 inside a run of floats (a sinusoid, a RoPE table) the next rounding is to fp32.
-  const bool wide = at::toRealValueType(op.outputs[0]->dtype) == at::kDouble;
-  const auto found = wide ? at::kFloat : half_of(program.program());
-  if (!found) return;  // nothing is rounded here
-  const at::ScalarType half = *found;
-  rounded_leaves(program, index, half, to);
-  if (is_half(op.outputs[0]->dtype)) {
-    if (op.kind.starts_with("empty") || op.kind.starts_with("zeros")) {
-      if (auto all = wide_buffer(program, index); !all.empty())
-        add(to, "missing rounding", fmt::format("buffer kept wide at {}", op.path), std::move(all));
-      return;
-    }
-    if (writes_in_place(op)) return;  // rounded because its buffer is: see there
-    add(to, "missing rounding", fmt::format("{} kept wide at {}", op.kind, op.path), {{index, not_rounded()}});
-    to.back().wide_op = index;
-    add(to, "truncation", fmt::format("rounded towards zero at {}", op.path), {{index, truncated()}});
-    if (elementwise(op))
-      if (auto chain = fused_chain(program, index); chain.size() > 1 && chain.begin()->first == index)
-        add(to, "missing rounding", fmt::format("a chain of elementwise ops rounded at its end only at {}", op.path),
-            std::move(chain));
-    // The whole module call in fp32, rounded at its end only.
-    std::map<int, Rewrite> all;
-    for (int i = index; i < program.size() && program.op(i).module_call == op.module_call && all.size() < 24; ++i)
-      if (computes_floats(program.op(i)) && !writes_in_place(program.op(i)) && is_half(program.op(i).outputs[0]->dtype))
-        all[i] = not_rounded();
-    if (all.size() > 1) {
-      all.erase(std::prev(all.end()));
-      if (all.size() > 1)
-        add(to, "missing rounding", fmt::format("{} to the end of its module kept wide", op.path), std::move(all));
-    }
+  if (op.kind.starts_with("empty") || op.kind.starts_with("zeros")) {
+    if (auto all = wide_buffer(program, index); !all.empty())
+      add(to, "missing rounding", fmt::format("buffer kept wide at {}", op.path), std::move(all));
     return;
   }
+  if (writes_in_place(op)) return;  // rounded because its buffer is: see there
+  add(to, "missing rounding", fmt::format("{} kept wide at {}", op.kind, op.path), {{index, not_rounded()}});
+  to.back().wide_op = index;
+  add(to, "truncation", fmt::format("rounded towards zero at {}", op.path), {{index, truncated()}});
+  if (elementwise(op))
+    if (auto chain = fused_chain(program, index); chain.size() > 1 && chain.begin()->first == index)
+      add(to, "missing rounding", fmt::format("a chain of elementwise ops rounded at its end only at {}", op.path),
+          std::move(chain));
+  // The whole module call in fp32, rounded at its end only.
+  std::map<int, Rewrite> all;
+  for (int i = index; i < program.size() && program.op(i).module_call == op.module_call && all.size() < 24; ++i)
+    if (computes_floats(program.op(i)) && !writes_in_place(program.op(i)) && is_half(program.op(i).outputs[0]->dtype))
+      all[i] = not_rounded();
+  if (all.size() < 3) return;
+  all.erase(std::prev(all.end()));
+  add(to, "missing rounding", fmt::format("{} to the end of its module kept wide", op.path), std::move(all));
+}
+
+// A wide result rounded, alone or with those after it.
+void wide_result(const ProgramIndex& program, int index, at::ScalarType half, Hypotheses& to) {
+  const Op& op = program.op(index);
   add(to, "extra rounding", fmt::format("rounded to {} at {}", c10::toString(half), op.path),
       {{index, rounded_too(half)}});
   const std::vector<int> ops = island(program, index);
@@ -220,6 +212,22 @@ void cast_placements(const ProgramIndex& program, int index, Hypotheses& to) {
     add(to, "extra rounding", fmt::format("{} each rounded to {} at {}", last + 1, c10::toString(half), op.path),
         std::map<int, Rewrite>(all));
   }
+}
+
+}  // namespace
+
+void cast_placements(const ProgramIndex& program, int index, Hypotheses& to) {
+  const Op& op = program.op(index);
+  if (!computes_floats(op)) return;
+  // In fp64 inside a run of floats (a sinusoid, a RoPE table) the next rounding is to fp32.
+  const bool wide = at::toRealValueType(op.outputs[0]->dtype) == at::kDouble;
+  const auto half = wide ? at::kFloat : half_of(program.program());
+  if (!half) return;  // nothing is rounded here
+  rounded_leaves(program, index, *half, to);
+  if (is_half(op.outputs[0]->dtype))
+    half_result(program, index, to);
+  else
+    wide_result(program, index, *half, to);
 }
 
 }  // namespace parity

@@ -76,6 +76,7 @@ void activation_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void elementwise_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void attention_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void rope_faults(const ProgramIndex& program, int index, Hypotheses& to);
+void rope_table_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void cache_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void order_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void cast_placements(const ProgramIndex& program, int index, Hypotheses& to);

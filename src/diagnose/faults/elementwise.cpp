@@ -32,7 +32,7 @@ Rewrite only(const char* operand) {
 }
 
 void sum(const ProgramIndex& program, int index, Hypotheses& to) {
-  if (const auto one = program.number(index, 1); one == 1.0) {
+  if (const auto one = program.number(index, 1); one == 1) {
     add_fault(to, program, index, "one plus forgotten", "1 + left out", only("self"));
     return;
   }

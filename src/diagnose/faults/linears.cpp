@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "diagnose/faults/catalogue.hpp"
+#include "diagnose/faults/constants.hpp"
 
 namespace parity {
 namespace {
@@ -114,7 +115,7 @@ void result_faults(const ProgramIndex& program, int index, Hypotheses& to) {
         std::vector<int64_t> shape(conv ? results[0]->dim() - 1 : 1, 1);
         shape[0] = b.size(0);
         const at::Tensor own = b.view(shape);
-        results[0] = *results[0] + .01 * (*results[0] - own);
+        results[0] = *results[0] + kTried * (*results[0] - own);
         return results;
       },
       false);

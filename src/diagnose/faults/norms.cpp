@@ -5,6 +5,8 @@
 #include <memory>
 
 #include "diagnose/faults/catalogue.hpp"
+#include "diagnose/faults/constants.hpp"
+#include "diagnose/limits.hpp"
 
 namespace parity {
 namespace {
@@ -12,6 +14,9 @@ namespace {
 at::Tensor or_ones(const at::Tensor& weight, const at::Tensor& like) {
   return weight.defined() ? weight : at::ones({like.size(-1)}, like.options());
 }
+
+// Of the two that most libraries use the other one.
+double other_eps(double eps) { return eps * eps > kEpsOfTorch * kEpsOfFlax ? kEpsOfFlax : kEpsOfTorch; }
 
 // Over another axis than the last: (x - mean) / sqrt(var + eps), or x / rms.
 at::Tensor normalised(const at::Tensor& x, int64_t axis, double eps, bool centre) {
@@ -29,7 +34,7 @@ void other_axes(const ProgramIndex& program, int index, bool centre, Hypotheses&
                   Results results = call.run_again();
                   const at::Tensor input = call.tensor("input"), bias = call.tensor("bias");
                   const c10::IValue eps = call.value("eps");
-                  const at::Tensor out = normalised(input, axis, eps.isNone() ? 1e-6 : eps.toDouble(), centre) *
+                  const at::Tensor out = normalised(input, axis, eps.isNone() ? kEpsOfFlax : eps.toDouble(), centre) *
                                          or_ones(call.tensor("weight"), input);
                   results[0] = bias.defined() ? out + bias : out;
                   return results;
@@ -54,16 +59,16 @@ void other_reduction(const ProgramIndex& program, int index, Hypotheses& to) {
 void vector_norm(const ProgramIndex& program, int index, Hypotheses& to) {
   other_reduction(program, index, to);
   add_fault(
-      to, program, index, "norm eps", "eps under the root, tried 1e-6 of the mean",
+      to, program, index, "norm eps", fmt::format("eps under the root, tried {:g} of the mean", kEpsOfFlax),
       [](OpCall& call) {
         Results results = call.run_again();
         const c10::IValue dims = call.value("dim");
         const double n = dims.isNone() ? 1 : static_cast<double>(call.tensor("self").size(dims.toIntVector().at(0)));
-        results[0] = (results[0]->square() + 1e-6 * n).sqrt();
+        results[0] = (results[0]->square() + kEpsOfFlax * n).sqrt();
         return results;
       },
       false);
-  for (const double eps : {1e-12, 1e-8, 1e-6, 1e-5, 1e-3})
+  for (const double eps : kEpsUnderRoot)
     add_fault(to, program, index, "norm eps", fmt::format("eps {:g} under the root of the mean", eps),
               [eps](OpCall& call) {
                 Results results = call.run_again();
@@ -129,24 +134,35 @@ void residual_of_norm(const ProgramIndex& program, int index, Hypotheses& to) {
   }
 }
 
-void layer_norm(const ProgramIndex& program, int index, Hypotheses& to) {
-  residual_of_norm(program, index, to);
-  const auto add = [&](const char* fault, const std::string& what, Rewrite rewrite, bool fixed = true) {
-    add_fault(to, program, index, fault, what, std::move(rewrite), fixed);
-  };
-  const double eps = program.number(index, 4).value_or(1e-5), other = eps > 3e-6 ? 1e-6 : 1e-5;
-  add(
-      "norm eps", fmt::format("eps {:g} differs, tried {:g}", eps, other),
+// The gain of a fused norm: left out, or stored as what is added to one.
+void norm_gain(const ProgramIndex& program, int index, Hypotheses& to) {
+  add_fault(to, program, index, "missing norm gain", "weight left out", [](OpCall& call) {
+    call.set("weight", c10::IValue());
+    return call.run_again();
+  });
+  add_fault(to, program, index, "one plus forgotten", "gain is weight + 1 on one side", [](OpCall& call) {
+    call.set("weight", call.tensor("weight") + 1);
+    return call.run_again();
+  });
+}
+
+void layer_norm_eps(const ProgramIndex& program, int index, Hypotheses& to) {
+  const double eps = program.number(index, 4).value_or(kEpsOfTorch), other = other_eps(eps);
+  add_fault(
+      to, program, index, "norm eps", fmt::format("eps {:g} differs, tried {:g}", eps, other),
       [other](OpCall& call) {
         call.set("eps", other);
         return call.run_again();
       },
       false);
-  add("norm eps", fmt::format("eps {:g} -> 1e-3", eps), [](OpCall& call) {
-    call.set("eps", 1e-3);
+  add_fault(to, program, index, "norm eps", fmt::format("eps {:g} -> {:g}", eps, kEpsOfKeras), [](OpCall& call) {
+    call.set("eps", kEpsOfKeras);
     return call.run_again();
   });
-  add("unbiased variance", "divided by n - 1", [](OpCall& call) {
+}
+
+void layer_norm_statistics(const ProgramIndex& program, int index, Hypotheses& to) {
+  add_fault(to, program, index, "unbiased variance", "divided by n - 1", [](OpCall& call) {
     Results results = call.run_again();
     const at::Tensor input = call.tensor("input"), bias = call.tensor("bias");
     const double n = static_cast<double>(input.size(-1));
@@ -155,7 +171,7 @@ void layer_norm(const ProgramIndex& program, int index, Hypotheses& to) {
     results[0] = bias.defined() ? centred + bias : centred;
     return results;
   });
-  add("norm without mean", "the mean is not subtracted", [](OpCall& call) {
+  add_fault(to, program, index, "norm without mean", "the mean is not subtracted", [](OpCall& call) {
     Results results = call.run_again();
     const at::Tensor input = call.tensor("input"), bias = call.tensor("bias");
     const double e = call.value("eps").toDouble();
@@ -164,19 +180,16 @@ void layer_norm(const ProgramIndex& program, int index, Hypotheses& to) {
     return results;
   });
   other_axes(program, index, true, to);
+}
+
+void layer_norm(const ProgramIndex& program, int index, Hypotheses& to) {
+  residual_of_norm(program, index, to);
+  layer_norm_eps(program, index, to);
+  layer_norm_statistics(program, index, to);
   narrow_layer_norm(program, index, to);
-  if (program.argument(index, 2) >= 0) {
-    add("missing norm gain", "weight left out", [](OpCall& call) {
-      call.set("weight", c10::IValue());
-      return call.run_again();
-    });
-    add("one plus forgotten", "gain is weight + 1 on one side", [](OpCall& call) {
-      call.set("weight", call.tensor("weight") + 1);
-      return call.run_again();
-    });
-  }
+  if (program.argument(index, 2) >= 0) norm_gain(program, index, to);
   if (program.argument(index, 3) >= 0)
-    add("missing bias", "norm's bias left out", [](OpCall& call) {
+    add_fault(to, program, index, "missing bias", "norm's bias left out", [](OpCall& call) {
       call.set("bias", c10::IValue());
       return call.run_again();
     });
@@ -185,15 +198,15 @@ void layer_norm(const ProgramIndex& program, int index, Hypotheses& to) {
 // x * rsqrt(mean(x^2) + eps): the addition of eps.
 void rms_eps(const ProgramIndex& program, int index, Hypotheses& to) {
   const auto eps = program.number(index, 1);
-  if (!eps || *eps <= 0 || *eps > 1e-2 || program.ahead(index, "rsqrt", 1) < 0) return;
-  for (const double other : {*eps > 3e-6 ? 1e-6 : 1e-5, 1e-3})
+  if (!eps || *eps <= 0 || *eps > kRecognition.largest_eps || program.ahead(index, "rsqrt", 1) < 0) return;
+  for (const double other : {other_eps(*eps), kEpsOfKeras})
     add_fault(
         to, program, index, "norm eps", fmt::format("eps {:g} differs, tried {:g}", *eps, other),
         [other](OpCall& call) {
           call.set("other", other);
           return call.run_again();
         },
-        other == 1e-3);
+        other == kEpsOfKeras);
 }
 
 // The mean of squares under a root: over each head alone, or n - 1.
@@ -227,7 +240,7 @@ void rms_mean(const ProgramIndex& program, int index, Hypotheses& to) {
 }
 
 void fused_rms_norm(const ProgramIndex& program, int index, Hypotheses& to) {
-  for (const double other : {1e-6, 1e-5})
+  for (const double other : {kEpsOfFlax, kEpsOfTorch})
     add_fault(
         to, program, index, "norm eps", fmt::format("eps differs, tried {:g}", other),
         [other](OpCall& call) {
@@ -236,15 +249,7 @@ void fused_rms_norm(const ProgramIndex& program, int index, Hypotheses& to) {
         },
         false);
   other_axes(program, index, false, to);
-  if (program.argument(index, 2) < 0) return;
-  add_fault(to, program, index, "missing norm gain", "weight left out", [](OpCall& call) {
-    call.set("weight", c10::IValue());
-    return call.run_again();
-  });
-  add_fault(to, program, index, "one plus forgotten", "gain is weight + 1 on one side", [](OpCall& call) {
-    call.set("weight", call.tensor("weight") + 1);
-    return call.run_again();
-  });
+  if (program.argument(index, 2) >= 0) norm_gain(program, index, to);
 }
 
 }  // namespace

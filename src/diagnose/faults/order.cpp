@@ -166,7 +166,7 @@ void moved(const ProgramIndex& program, int index, Hypotheses& to) {
 
 // Every second element: the first and the second half instead.
 void interleaved(const ProgramIndex& program, int index, Hypotheses& to) {
-  if (program.number(index, 4) != 2.0) return;
+  if (program.number(index, 4) != 2) return;
   add_joint(to, program, index, "channel order", "halves for every second channel", [](OpCall& call) {
     const at::Tensor self = call.tensor("self");
     const int64_t axis = call.value("dim").toInt(), half = self.size(axis) / 2;

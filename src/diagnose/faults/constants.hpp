@@ -1,0 +1,27 @@
+// Constants of formulas and of hypotheses: what libraries compute with, and the sizes that a change is tried at. None
+// of them decides anything: whether a change explains a difference is judged by its direction and its amplitude.
+#pragma once
+#include <array>
+
+namespace parity {
+
+inline constexpr double kSigmoidGelu = 1.702;  // x sigmoid(1.702 x): Hendrycks and Gimpel 2016, arXiv 1606.08415
+inline constexpr double kTanhGelu = .044715;   // 1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)): the same
+
+/// A change of free size (a scale, a gain, a limit) is tried at a hundredth, where it is linear; its amplitude is
+/// estimated.
+inline constexpr double kTried = .01;
+
+/// Constants of fixed size that a port may have got wrong by a factor.
+inline constexpr std::array kFactors{.1, .5, 2., 10.};
+
+/// eps of norms by library: nn.LayerNorm, Llama 2 and GPT-2; T5, Flax, Llama 1 and diffusers; Keras.
+inline constexpr double kEpsOfTorch = 1e-5, kEpsOfFlax = 1e-6, kEpsOfKeras = 1e-3;
+/// eps under the root of a vector's norm, which may have none: of F.normalize, of optimisers, and those above.
+inline constexpr std::array kEpsUnderRoot{1e-12, 1e-8, kEpsOfFlax, kEpsOfTorch, kEpsOfKeras};
+
+/// Bases of rotary embeddings: HunyuanVideo; RoFormer, LLaMA and most; DeepSeek Coder; gpt-oss; Llama 3; Qwen 2 and 3,
+/// Mixtral, Code Llama.
+inline constexpr std::array kRopeBases{256., 1e4, 1e5, 1.5e5, 5e5, 1e6};
+
+}  // namespace parity

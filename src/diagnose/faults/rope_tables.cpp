@@ -1,0 +1,182 @@
+// Tables of a rotary embedding, stored or computed: another base, other positions.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "diagnose/faults/catalogue.hpp"
+#include "diagnose/faults/constants.hpp"
+#include "diagnose/limits.hpp"
+
+namespace parity {
+namespace {
+
+// A base to try: one that libraries use, or a factor of the recorded one.
+struct OtherBase {
+  double number;
+  bool is_factor;
+
+  std::string words() const { return fmt::format("base {}{:g}", is_factor ? "x " : "", number); }
+
+  double of(double own) const {
+    const double base = is_factor ? own * number : number;
+    const auto equals = [base](double other) { return std::abs(base / other - 1) < kRecognition.listed; };
+    if (equals(own) || (is_factor && std::any_of(kRopeBases.begin(), kRopeBases.end(), equals)))
+      throw std::runtime_error("the recorded base, or one that is tried by itself");
+    return base;
+  }
+};
+
+std::vector<OtherBase> other_bases() {
+  std::vector<OtherBase> bases;
+  for (const double base : kRopeBases) bases.push_back({base, false});
+  for (const double factor : kFactors) bases.push_back({factor, true});
+  return bases;
+}
+
+enum class Table { none, cosines, sines };
+
+// Row 0 is angle 0: cosines are all one, sines all zero.
+Table table_kind(const at::Tensor& t) {
+  const at::Tensor first = t.select(0, 0);
+  if (t.abs().max().item<double>() > kRecognition.table_bound) return Table::none;
+  if (first.eq(1).all().item<bool>()) return Table::cosines;
+  return first.eq(0).all().item<bool>() && t.ne(0).any().item<bool>() ? Table::sines : Table::none;
+}
+
+Table table_of(const OpCall& call) {
+  const Table kind = table_kind(call.tensor("self"));
+  if (kind == Table::none) throw std::runtime_error("no table");
+  return kind;
+}
+
+// The table with frequencies of another base, by its second row: f_i = base^(-i / h), so that the first two frequencies
+// give the base.
+at::Tensor with_base(const at::Tensor& table, Table kind, const OtherBase& base) {
+  const at::Tensor row = table.select(0, 1).to(at::kDouble), f = kind == Table::cosines ? row.acos() : row.asin();
+  const int64_t n = f.size(0);
+  const bool pairs = n > 1 && std::abs((f[0] - f[1]).item<double>()) < kRecognition.equal_frequencies;
+  const double first = f[0].item<double>(), next = f[pairs ? 2 : 1].item<double>();
+  if (n < 4 || !(next > 0) || !(first > 0)) throw std::runtime_error("one frequency only");
+  const double own = std::pow(first / next, static_cast<double>(pairs ? n / 2 : n));
+  const at::Tensor other = f.pow(std::log(base.of(own)) / std::log(own));
+  const at::Tensor angles = at::arange(table.size(0), other.options()).unsqueeze(1) * other;
+  return kind == Table::cosines ? angles.cos() : angles.sin();
+}
+
+// Stored tables of cosines or sines, one row a position: another base, other positions.
+void stored_table(const ProgramIndex& program, int index, Hypotheses& to) {
+  const Leaf* leaf = program.leaf(program.argument(index, 0));
+  if (leaf == nullptr || leaf->value.shape.size() != 2 || leaf->value.shape[0] < 2 ||
+      !at::isFloatingType(leaf->value.dtype))
+    return;
+  for (const OtherBase& base : other_bases())
+    add_fault(to, program, index, "RoPE theta", base.words(), [base](OpCall& call) {
+      Results results = call.run_again();
+      const Table kind = table_of(call);
+      for (auto& result : results) result = with_base(*result, kind, base);
+      return results;
+    });
+  for (const int64_t by : {-1, 1})
+    add_fault(to, program, index, "position off by one", fmt::format("positions {:+d}", by), [by](OpCall& call) {
+      Results results = call.run_again();
+      table_of(call);
+      for (auto& result : results) result = result->roll({by}, {0});
+      return results;
+    });
+}
+
+// One axis of positions read from another row on.
+void shifted_rows(const ProgramIndex& program, int index, Hypotheses& to) {
+  const int made = program.producer(program.argument(index, 0));
+  const bool table = program.leaf(program.argument(index, 0)) != nullptr ||
+                     (made >= 0 && program.op(made).view && program.leaf(program.argument(made, 0)) != nullptr);
+  if (!table || program.number(index, 1).value_or(0) != 0) return;
+  add_fault(to, program, index, "position off by one", "positions of one axis + 1", [](OpCall& call) {
+    const at::Tensor self = call.tensor("self");
+    const int64_t rows = call.run_again()[0]->size(0);
+    if (self.size(0) <= rows) return Results{self.slice(0, 0, rows).roll({-1}, {0})};
+    return Results{self.slice(0, 1, rows + 1)};
+  });
+}
+
+// Of angles (…, positions, frequencies).
+struct Frequencies {
+  explicit Frequencies(const at::Tensor& angles) : each(step_of(angles).abs()) {
+    const int64_t n = each.size(-1);
+    if (n < 2) throw std::runtime_error("one frequency only");
+    half = each.select(-1, 0).equal(each.select(-1, n / 2)) ? n / 2 : n;  // cat(angles, angles)
+    log_ratio = (each.narrow(-1, 1, 1) / each.narrow(-1, 0, 1)).log().abs().flatten()[0].item<double>();
+    if (!(log_ratio > 0)) throw std::runtime_error("no frequencies");
+  }
+
+  static at::Tensor step_of(const at::Tensor& angles) { return angles.narrow(-2, 1, 1) - angles.narrow(-2, 0, 1); }
+
+  // f_i = base^(-i / half): the ratio of the first two gives the base.
+  double base() const { return std::exp(log_ratio * static_cast<double>(half)); }
+
+  // By their base alone: not scaled for longer texts, as YaRN and Llama 3 scale the slow ones.
+  at::Tensor plain() const {
+    const at::Tensor place = at::arange(each.size(-1), each.options()).remainder(half);
+    return each.narrow(-1, 0, 1) * (-log_ratio * place).exp();
+  }
+
+  at::Tensor each;
+  int64_t half = 0;
+  double log_ratio = 0;
+};
+
+at::Tensor rotated_by(const at::Tensor& angles, const OtherBase& base) {
+  const Frequencies f(angles);
+  return angles * f.each.pow(std::log(base.of(f.base())) / std::log(f.base()) - 1);
+}
+
+at::Tensor not_scaled(const at::Tensor& angles) {
+  const Frequencies f(angles);
+  const at::Tensor by = f.plain() / f.each;
+  if ((by - 1).abs().max().item<double>() < kRecognition.listed) throw std::runtime_error("not scaled as it is");
+  return angles * by;
+}
+
+// Angles: what cos and sin are taken of.
+void angles(const ProgramIndex& program, int index, Hypotheses& to) {
+  const Op& op = program.op(index);
+  const int64_t input = program.argument(index, 0);
+  int other = -1;
+  for (const int reader : program.consumers(input))
+    if (reader != index && (program.op(reader).kind == "cos" || program.op(reader).kind == "sin")) other = reader;
+  if (other >= 0 && other < index) return;  // offered at the first of the two
+  const Value* value = program.value(input);
+  if (value == nullptr || value->shape.size() < 2) return;
+  const auto add = [&](const char* fault, const std::string& what,
+                       const std::function<at::Tensor(const at::Tensor&)>& change) {
+    FaultHypothesis h{fault, fmt::format("{} at {}", what, op.path), Gate::logic, true, {}};
+    const auto rewrite = [change](OpCall& call) {
+      call.set("self", change(call.tensor("self")));
+      return call.run_again();
+    };
+    h.deviation.rewrites[index] = rewrite;
+    if (other >= 0) h.deviation.rewrites[other] = rewrite;
+    to.push_back(std::move(h));
+  };
+  const auto step = Frequencies::step_of;
+  add("position off by one", "positions + 1", [step](const at::Tensor& a) { return a + step(a); });
+  add("position off by one", "positions - 1", [step](const at::Tensor& a) { return a - step(a); });
+  for (const OtherBase& base : other_bases())
+    add("RoPE theta", base.words(), [base](const at::Tensor& a) { return rotated_by(a, base); });
+  add("RoPE theta", "frequencies by their base alone, none of them scaled", not_scaled);
+}
+
+}  // namespace
+
+void rope_table_faults(const ProgramIndex& program, int index, Hypotheses& to) {
+  const Op& op = program.op(index);
+  const size_t before = to.size();
+  if (op.kind == "split_with_sizes" || op.kind == "split") stored_table(program, index, to);
+  if (op.kind == "slice") shifted_rows(program, index, to);
+  if (op.kind == "cos" || op.kind == "sin") angles(program, index, to);
+  for (size_t i = before; i < to.size(); ++i) to[i].joint = true;  // cosines and sines, queries and keys
+}
+
+}  // namespace parity

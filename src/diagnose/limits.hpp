@@ -1,0 +1,49 @@
+// Every number that decides something in src/diagnose, each with what it follows from. They were set by hand while the
+// self test was run, so its pairs are their training set; how far each may move was not measured. Constants of formulas
+// and of hypotheses: faults/constants.hpp. What a verdict makes of a finding: src/judge/limits.hpp.
+#pragma once
+#include "core/limit.hpp"
+
+namespace parity {
+
+/// Which values an op works on, where the program does not say it.
+struct RecognitionLimits {
+  Constant hidden{-1e4, "scores at or below it are masked: libraries use -inf, a dtype's lowest, or -1e4 (BERT)"};
+  Constant largest_eps{1e-2, "a number larger than that, added before rsqrt, is no eps: libraries use 1e-12 to 1e-3"};
+  Constant table_bound{1.0001, "cosines and sines are at most 1 but for fp32 rounding"};
+  Constant equal_frequencies{1e-6, "radians: those repeated for a pair are equal but for acos of one fp32 cosine"};
+  Constant listed{.01, "of a base: nearer to a listed one, a factor would try the same again"};
+};
+
+/// How findings are fitted (findings.cpp).
+struct FittingLimits {
+  Constant parts{4, "cast placements named together at most: more explain any difference"};
+  Constant whole_part{.35, "of a cast that is there its amplitude is 1 within this: others there and noise bend it"};
+  Constant least_gain{.05, "of the squared difference: matching pursuit stops where no placement adds a twentieth"};
+  Constant worth_a_null{2, "sigma: a direction below is never significant, whatever the valid arithmetics have of it"};
+  Constant worth_rounding{1,
+                          "sigma of a change of free size, from which its roundings are looked at element by element"};
+  Constant exact_zero{1e-4, "of the mean variance, for elements without noise: an exact zero is no certainty"};
+};
+
+/// Values written before (stale.cpp).
+struct StaleLimits {
+  Constant another{.3,
+                   "of the norm, by which the right value is missed: a smaller error is a mistake in the computing"};
+  Constant same{.03,
+                "of that error, by which the older value may be missed; bf16 rounding (1.7e-3 of the norm) is at most "
+                ".006 of it"};
+  Constant apart{.5, "of that error, by which the older value must differ from the right one"};
+};
+
+/// Cast placements shown for one place (cast_path.cpp).
+struct PlacementLimits {
+  Constant better{1e-9, "of the elements: less than one of a tensor's, so a tie; the recorded placement wins ties"};
+};
+
+inline constexpr RecognitionLimits kRecognition;
+inline constexpr FittingLimits kFitting;
+inline constexpr StaleLimits kStale;
+inline constexpr PlacementLimits kPlacement;
+
+}  // namespace parity
