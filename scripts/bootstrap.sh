@@ -1,7 +1,7 @@
 # Sourced by scripts/parity-check, scripts/test and scripts/lint: installs what is missing, configures, builds. Everything lands in the repository's folder
 # (.venv, build) except Debian packages. Needs no root when the packages are there.
 #   PARITY_PRESET   CMake preset (default: release)
-#   PARITY_VENV     where LibTorch's wheel is installed (default: .venv); an own LibTorch: set CMAKE_PREFIX_PATH instead
+#   PARITY_VENV     where LibTorch's wheel is installed (default: .venv); an installed LibTorch: set CMAKE_PREFIX_PATH instead
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 preset=${PARITY_PRESET:-release}

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Records the pairs with a known answer that `parity-check selftest` is measured on: seeded faults and honest rounding changes of real models.
+"""Records the pairs with a known answer that `parity-check selftest` is measured on: seeded faults and benign changes of real models.
 
     record_selftest_pairs.py                    record all into reference_dumps/selftest/ and rewrite its MANIFEST.json
     record_selftest_pairs.py 'gpt2.bf16.*'      only those (names without .h5; the manifest keeps the others); their reference is recorded too

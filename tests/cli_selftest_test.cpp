@@ -95,7 +95,7 @@ TEST_CASE("selftest: without faults nothing is said about recall") {
   CHECK(result.out.find("recall not measured") != std::string::npos);
 }
 
-TEST_CASE("selftest: an honest pair called a fault is a miss") {
+TEST_CASE("selftest: a benign pair called a fault is a miss") {
   const Scratch scratch;
   lie(scratch, [](auto& pair) {
     if (pair["file"] != kHonest) return;
@@ -111,7 +111,7 @@ TEST_CASE("selftest: an honest pair called a fault is a miss") {
   CHECK(result.out.find("recall 50.0 %") != std::string::npos);
 }
 
-TEST_CASE("selftest: a fault called honest is a false alarm") {
+TEST_CASE("selftest: a fault called benign is a false alarm") {
   const Scratch scratch;
   lie(scratch, [](auto& pair) {
     if (pair["file"] == kFault) pair["kind"] = "honest";
@@ -172,6 +172,6 @@ TEST_CASE("selftest: an unusable suite is one line and status 2") {
   {
     const Scratch scratch;
     lie(scratch, [](auto& pair) { pair["kind"] = "honest"; });
-    refused("selftest --suite " + (scratch / "").string(), "faults and honest pairs");
+    refused("selftest --suite " + (scratch / "").string(), "faults and benign pairs");
   }
 }

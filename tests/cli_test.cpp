@@ -82,7 +82,7 @@ TEST_CASE("cli: a layer or a model that matches nothing is an error, not a pass"
   CHECK(parity_check("run --layer all --model llama --out " + (scratch / "out").string()).status == 2);
 }
 
-TEST_CASE("cli: files that are no recording are refused in one line") {
+TEST_CASE("cli: files that are not recordings are refused in one line") {
   const Scratch scratch;
   const std::string good = read_text(reference_dump("diffusers-wan-t2v.bf16.h5"));
   std::ofstream(scratch / "empty.h5").close();

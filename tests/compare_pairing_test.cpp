@@ -187,7 +187,7 @@ TEST_CASE("pairing: another order, equal contents, repeated calls") {
     for (const auto& pair : pairing.pairs) found[pair.candidate] = pair.reference;
     CHECK(found == std::map<size_t, size_t>{{0, 0}, {1, 3}, {2, 2}, {3, 1}, {4, 4}});
   }
-  SUBCASE("of equal contents the likest name, else the module, else the first") {
+  SUBCASE("of equal contents the most similar name, else the module, else the first") {
     const auto first = pair_automatically(
         {named("b/mul.0", t(1)), named("b.o", t(1)), named("b.drop", t(1)), named("b", t(1))}, {named("x", t(1))});
     REQUIRE(first.pairs.size() == 1);
@@ -234,7 +234,7 @@ TEST_CASE("pairing: what is beside a tensor says where it belongs, and never eno
 
 TEST_CASE("pairing: masks, constants, NaN, nothing at all") {
   const at::Tensor mask = at::ones({4, 4}, at::kBool).tril(), zeros = at::zeros({3, 5});
-  CHECK(pair_automatically({named("p", mask)}, {named("x", mask)}).pairs.empty());    // a mask is no fingerprint
+  CHECK(pair_automatically({named("p", mask)}, {named("x", mask)}).pairs.empty());    // a mask is not a fingerprint
   CHECK(pair_automatically({named("p", zeros)}, {named("x", zeros)}).pairs.empty());  // and zeros are none
   CHECK(pair_automatically({named("attn.mask", mask)}, {named("attn_mask", mask)}).pairs.size() == 1);
   CHECK(pair_automatically({named("e", at::empty({0, 3}))}, {named("x", at::empty({0, 3}))}).pairs.empty());

@@ -75,7 +75,7 @@ std::string diagnosis_of(ProgramFile& file, const at::Tensor& value) {
 
 }  // namespace
 
-TEST_CASE("port: honest kernels pass, in fp32 and in bf16") {
+TEST_CASE("port: benign other kernels pass, in fp32 and in bf16") {
   CHECK(exit_status(judged("gpt2.fp32.h5", "gpt2.fp32.honest.every-kernel-another.h5")) == 0);
   CHECK(exit_status(judged("wan.bf16.h5", "wan.bf16.honest.every-kernel-another.h5")) == 0);
   CHECK(exit_status(judged("gpt2.bf16.h5", "gpt2.bf16.honest.attention-in-the-model-s-dtype.h5")) == 0);
@@ -98,7 +98,7 @@ TEST_CASE("port: changes that explain all of the difference have their names") {
   check_red("gpt2.fp32.h5", "gpt2.fp32.fault.residual-of-norm.h5", "transformer.h.1.ln_2", "residual missing");
 }
 
-TEST_CASE("port: a sum without its first term is no stale value, another layer's weights neither") {
+TEST_CASE("port: a sum without its first term is not a stale value, nor are another layer's weights") {
   check_red("gpt2.bf16.h5", "gpt2.bf16.fault.no-residual.h5", "transformer.h.1", "residual missing");
   check_red("umt5.fp32.h5", "umt5.fp32.fault.shared-bias.h5",
             "encoder.block.1.layer.0.SelfAttention.relative_attention_bias", "wrong layer's weights");

@@ -1,4 +1,4 @@
-// A stored value that is damaged ends a comparison with one line that names it; it is no verdict.
+// A stored value that is damaged ends a comparison with one line that names it; it is not a verdict.
 #include <doctest/doctest.h>
 
 #include "command.hpp"

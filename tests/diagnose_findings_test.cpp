@@ -11,28 +11,28 @@ namespace {
 // arithmetic gives the same, but for the last, which is `apart` from the others.
 struct Scene {
   at::Tensor recorded, direction;
-  Crossing crossing;
+  BoundaryEvent event;
   std::vector<FaultHypothesis> hypotheses;
 
   explicit Scene(double apart) {
     recorded = at::arange(1, 4097, at::kFloat).reshape({64, 64});
     direction = recorded * at::where(at::arange(64).remainder(2).eq(0), 1e-3, -1e-3);
-    crossing.computed.assign(kLanes, recorded);
-    for (const size_t wide : {kOracle, kPerturbed}) crossing.computed[wide] = recorded.to(at::kDouble);
-    crossing.computed[kLastValid] = (recorded + apart * direction).to(at::kFloat);
-    crossing.deviating.push_back({0, recorded.to(at::kDouble) + direction});
+    event.computed.assign(kLanes, recorded);
+    for (const size_t wide : {kOracle, kPerturbed}) event.computed[wide] = recorded.to(at::kDouble);
+    event.computed[kLastValid] = (recorded + apart * direction).to(at::kFloat);
+    event.deviating.push_back({0, recorded.to(at::kDouble) + direction});
     hypotheses.resize(1);
     hypotheses[0].fault = "channel order";
   }
 
   Finding found(const at::Tensor& candidate) const {
-    for (const Finding& f : match_hypotheses(crossing, candidate, hypotheses, -1))
+    for (const Finding& f : match_hypotheses(event, candidate, hypotheses, -1))
       if (f.fault == "channel order") return f;
     throw std::runtime_error("the change was not tried");
   }
 
   std::string named(const at::Tensor& candidate) const {
-    const std::vector<Finding> findings = match_hypotheses(crossing, candidate, hypotheses, -1);
+    const std::vector<Finding> findings = match_hypotheses(event, candidate, hypotheses, -1);
     const Finding* best = best_finding(findings, {});
     return best == nullptr ? "" : best->fault;
   }

@@ -52,7 +52,7 @@ const float kOnes[24] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1
 
 }  // namespace
 
-TEST_CASE("dump: what is no recording says so") {
+TEST_CASE("dump: what is not a recording says so") {
   const TemporaryFile path("foreign.h5");
   CHECK(contains(opening("/nonexistent/x.h5"), "/nonexistent/x.h5: no such file"));
   CHECK(contains(opening("/tmp"), "/tmp: is not a regular file"));
@@ -264,13 +264,13 @@ TEST_CASE("dump: an interrupted recording whose events name what is not there wa
                         "found or read; record it again"));
 }
 
-TEST_CASE("dump: names that are no text are refused") {
+TEST_CASE("dump: names that are not text are refused") {
   const TemporaryFile path("names.h5");
   RecordingFile file(path.path());
   file.value("\x90\xff", at::ones({3}));
   file.close();
   const Dump dump(path.path());
-  CHECK(contains(error_of([&] { dump.value_keys(); }), "group '/values' holds names that are no text"));
+  CHECK(contains(error_of([&] { dump.value_keys(); }), "group '/values' holds names that are not text"));
 }
 
 TEST_CASE("dump: recordings with flipped bytes are read or refused") {

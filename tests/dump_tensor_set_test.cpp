@@ -1,4 +1,4 @@
-// Files of tensors that are no recordings: what numpy and torch wrote (tests/data/tensor_sets.py), whole, cut and
+// Files of tensors that are not recordings: what numpy and torch wrote (tests/data/tensor_sets.py), whole, cut and
 // flipped, and pickles made by hand. Bits are compared in Python: tests/python/test_tensor_sets.py.
 #include "dump/tensor_set.hpp"
 
@@ -176,7 +176,7 @@ TEST_CASE("dump: a pickle never calls anything, whatever it names") {
   CHECK(contains(pickled("ctorch\nFloatStorage\n)R"), "calls 'torch.FloatStorage'"));
   CHECK(contains(pickled("ctorch\nfloat32\n)\x81"), "opcode 0x81"));
   CHECK(contains(pickled("i"), "opcode 0x69"));
-  CHECK(contains(pickled(text("os.system") + ")R"), "calls what is no function"));
+  CHECK(contains(pickled(text("os.system") + ")R"), "calls something that is not a function"));
 }
 
 TEST_CASE("dump: pickles that take much for little are refused") {

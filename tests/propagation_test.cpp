@@ -1,4 +1,4 @@
-// The gate of the free run: silent for every right arithmetic, loud for what teacher forcing hides.
+// The gate of the free run: silent for every valid arithmetic, loud for what teacher forcing hides.
 #include <ATen/Parallel.h>
 #include <doctest/doctest.h>
 

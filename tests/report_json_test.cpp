@@ -95,6 +95,6 @@ TEST_CASE("report: files appear whole or not at all") {
   CHECK(test::read(folder / "a.txt") == "two");
   CHECK(std::distance(std::filesystem::directory_iterator(folder), {}) == 1);  // no temporary left
   CHECK_THROWS_AS(write_file(folder, "a folder has this name"), Error);
-  CHECK_THROWS_AS(write_file(folder / "a.txt" / "b", "a file is no folder"), Error);
+  CHECK_THROWS_AS(write_file(folder / "a.txt" / "b", "a file is not a folder"), Error);
   CHECK(std::distance(std::filesystem::directory_iterator(folder), {}) == 1);
 }

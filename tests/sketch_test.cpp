@@ -148,8 +148,8 @@ TEST_CASE("sketch: sees one wrong element, one row, an exchange, a transposition
   at::Tensor column = x.clone();
   column.select(1, 42).mul_(-1);
   CHECK(says(judged(x, column), "all in index 42 of axis 1"));
-  CHECK(says(judged(x, x.t().reshape({120, 100})), "the same numbers at other places"));
-  CHECK(says(judged(x, x.roll(1, 0)), "the same numbers at other places"));
+  CHECK(says(judged(x, x.t().reshape({120, 100})), "the same numbers in other places"));
+  CHECK(says(judged(x, x.roll(1, 0)), "the same numbers in other places"));
   CHECK(judged(x, x.roll(1, 0)).verdict == Verdict::fail);
 }
 
@@ -195,7 +195,7 @@ TEST_CASE("sketch: NaN at the same places passes, at others fails") {
   y = x.clone();
   y[5][5] = 0;
   y[5][6] = NAN;
-  CHECK(says(judged(x, y), "NaN or Inf at other places"));
+  CHECK(says(judged(x, y), "NaN or Inf in other places"));
 }
 
 namespace {
@@ -247,7 +247,7 @@ const std::vector<Broken> kBroken{
     {"count", "the shape has 2000", [](nlohmann::json& s, auto&) { s["count"] = 1999; }},
     {"counts", "add up", [](nlohmann::json& s, auto&) { s["nan"] = 2001; }},
     {"negative", "no count", [](nlohmann::json& s, auto&) { s["zero"] = -1; }},
-    {"text", "'sum' is no number", [](nlohmann::json& s, auto&) { s["sum"] = "1"; }},
+    {"text", "'sum' is not a number", [](nlohmann::json& s, auto&) { s["sum"] = "1"; }},
     {"specials", "hexadecimal", [](nlohmann::json& s, auto&) { s["specials"] = "xyz"; }},
     {"part", "add up the recordings of all ranks",
      [](nlohmann::json& s, auto&) { s["part"] = nlohmann::json::object(); }},

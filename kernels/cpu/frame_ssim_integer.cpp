@@ -61,7 +61,7 @@ class Strips {
 
  private:
   static constexpr int kRing = kTaps + kRows - 1;
-  // Rows: their begin is no place that the hardware foresees. 8 of them leave the first level of cache before their
+  // Rows: the hardware cannot foresee where they begin. 8 of them leave the first level of cache before their
   // use.
   static constexpr int kAhead = 3;
 

@@ -1,4 +1,4 @@
-"""python -m selftest_models FAMILY DTYPE HONEST-CHANGE FILE: the boundaries of one honest run, for changes that must hold before PyTorch loads."""
+"""python -m selftest_models FAMILY DTYPE CHANGE FILE: the boundaries of one benign run, for changes that must hold before PyTorch loads."""
 import sys
 
 import torch

@@ -20,7 +20,7 @@ class Fault:
     note: str               # one sentence: where this fault comes from
     dtypes: tuple = BOTH
     call: int = 0           # which call of the module is the first wrong one
-    kernel: str | None = ""  # the honest change that goes with it; "": the family's next one; None: the reference's kernels
+    kernel: str | None = ""  # the benign change that goes with it; "": the family's next one; None: the reference's kernels
     complete: bool = False  # all module outputs are written, not only those of the faulty block
     program: bool = False   # recorded in full by parity_probe.record instead
 
@@ -33,10 +33,10 @@ class Family:
     seed: int
     blocks: str             # regular expression of the paths of its repeated blocks
     faults: list
-    honest: dict            # dtype name -> names of the honest changes that are pairs of their own
+    honest: dict            # dtype name -> names of the benign changes that are pairs of their own
     company: dict           # dtype name -> names of those that go with the faults, taken in turn
     neutral: list = ()      # what the faults are built from, without a mistake: must change no bit
-    kernels: dict = field(default_factory=dict)   # honest changes of this family alone: name -> put_in(model, patch)
+    kernels: dict = field(default_factory=dict)   # benign changes of this family alone: name -> put_in(model, patch)
 
 
 DIAGNOSES = (

@@ -1,4 +1,4 @@
-"""Honest changes: the same arithmetic by another kernel. None adds or removes a rounding of what passes between ops.
+"""Benign changes: the same arithmetic by another kernel. None adds or removes a rounding of what passes between ops.
 
 Each is a table of PyTorch functions and what stands in for them (a TorchFunctionMode swaps them below the model's code), or a setting of PyTorch.
 A product or norm in bfloat16 accumulates in float32 and rounds once, in PyTorch as here.
@@ -226,7 +226,7 @@ def here(name):
 
 
 def active(name):
-    """Context manager in which the honest change `name` holds (None: none). Raises KeyError for an unknown name."""
+    """Context manager in which the benign change `name` holds (None: none). Raises KeyError for an unknown name."""
     if name is None or name in ENVIRONMENTS:
         return contextlib.nullcontext()
     return SETTINGS[name]() if name in SETTINGS else Swap(TABLES[name])

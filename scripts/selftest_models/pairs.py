@@ -19,8 +19,8 @@ THREADS = 2
 class Pair:
     family: object
     dtype: str
-    fault: Fault | None     # None: an honest change alone
-    kernel: str | None      # the honest change
+    fault: Fault | None     # None: a benign change alone
+    kernel: str | None      # the benign change
 
     @property
     def reference(self):
@@ -34,7 +34,7 @@ class Pair:
 
     @property
     def complete(self):
-        """All outputs are in the file. In float32, twice the size, only where nothing else says what an honest port looks like."""
+        """All outputs are in the file. In float32, twice the size, only where nothing else says what a correct port looks like."""
         return not self.fault or self.fault.program or (self.fault.complete and self.dtype == "bf16")
 
 
@@ -52,7 +52,7 @@ def pairs_of(family):
 
 
 def run(family, dtype, fault, kernel, listen):
-    """listen(model, run) with the fault in a fresh model and the honest change around it."""
+    """listen(model, run) with the fault in a fresh model and the benign change around it."""
     torch.set_num_threads(THREADS)
     model = family.build(dtype)
     with torch.no_grad(), Patches() as patch:
@@ -66,7 +66,7 @@ def run(family, dtype, fault, kernel, listen):
 
 
 def listen(family, dtype, fault=None, kernel=None):
-    """All boundaries of one run; in another process where the honest change must be there before PyTorch loads."""
+    """All boundaries of one run; in another process where the benign change must be there before PyTorch loads."""
     if kernels.here(kernel):
         return run(family, dtype, fault, kernel, capture.boundaries)
     with tempfile.TemporaryDirectory() as folder:

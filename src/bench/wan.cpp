@@ -60,7 +60,7 @@ struct Setup {
     const auto found = reference->provenance().find("config");
     if (!is_wan_transformer(*reference) || found == reference->provenance().end() ||
         wan_parameters(wan_config(*found)) != wan_parameters(config))
-      throw Error(fmt::format("{}: is no recording of this configuration; its inputs would not fit", file.string()));
+      throw Error(fmt::format("{}: is not a recording of this configuration; its inputs would not fit", file.string()));
   }
 
   std::unique_ptr<WanModel> model() const {

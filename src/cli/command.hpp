@@ -19,7 +19,7 @@ struct Common {
 /// Adds --json, --quiet and --threads to a subcommand.
 void add_common(CLI::App& command, Common& common);
 
-/// LibTorch's threads: those asked for, else as `recording` was made (null, or not known there: LibTorch's default).
+/// LibTorch's threads: those requested, else as `recording` was made (null, or not known there: LibTorch's default).
 void set_threads(const Common& common, const Dump* recording);
 
 /// Set by the chosen subcommand's callback; returns the exit status (design 1.2).

@@ -176,7 +176,7 @@ CLI::App* add_two_sided(CLI::App& app, Action& action, const std::string& comman
       ->type_name("FILE");
   command
       ->add_option("--accept-path", options->accepted,
-                   "Roundings declared as meant: globs of paths whose gate dtype_path may fail")
+                   "Roundings declared as intended: globs of paths whose gate dtype_path may fail")
       ->delimiter(',')
       ->type_name("GLOB");
   command->add_flag("!--no-diagnosis", options->diagnose, "Do not test named faults and cast placements (faster)");

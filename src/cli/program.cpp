@@ -66,7 +66,7 @@ int run_program(CLI::App& app, const Action& action, std::vector<std::string> ar
 
 void leave(int status) {
   if ((std::fflush(stdout) != 0 || std::ferror(stdout) != 0) && status != 2) {
-    print_error("parity-check: standard output took not all that was to say; is the disk full?\n");
+    print_error("parity-check: standard output could not take everything; is the disk full?\n");
     status = 2;
   }
   std::_Exit(status);

@@ -90,10 +90,10 @@ std::string conclusion(const Repro& repro, const ReproOptions& options) {
   const bool bits = options.dtype == "recorded" && repro.same_kernels;
   if (!repro.reproduced)
     return bits ? "the recorded result is NOT reproduced, though the kernels are those of the recording"
-                : "the recorded result is NOT reproduced: it lies further away than other right arithmetic does";
+                : "the recorded result is NOT reproduced: it lies further away than other valid arithmetic does";
   if (bits) return "the recorded result is reproduced bitwise";
-  return fmt::format("the recorded result is reproduced within what other right arithmetic differs by ({})",
-                     options.dtype == "recorded" ? "another machine or thread count: bits are not demanded"
+  return fmt::format("the recorded result is reproduced within what other valid arithmetic differs by ({})",
+                     options.dtype == "recorded" ? "another machine or thread count: bitwise equality is not required"
                                                  : "run in " + options.dtype);
 }
 

@@ -40,7 +40,7 @@ int selftest(const SelftestOptions& options, const std::string& command_line) {
 void add_selftest(CLI::App& app, Action& action, const std::string& command_line) {
   auto options = std::make_shared<SelftestOptions>();
   CLI::App* command = app.add_subcommand(
-      "selftest", "Seeded faults and honest rounding changes: recall, false alarms, and the peers' rules beside ours");
+      "selftest", "Seeded faults and benign changes: recall, false alarms, and the peers' rules beside ours");
   command->add_option("--suite", options->suite, "Folder with MANIFEST.json (default: the embedded pairs)")
       ->type_name("DIR");
   command->add_option("--only", options->only, "Pairs to run: 'all', or globs on file names, comma-separated")

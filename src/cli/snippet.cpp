@@ -108,7 +108,7 @@ std::string test_snippet(const Dump& extract, const Program& program, const Repr
   const std::string others = plain(literals_of(program, results.front()->path));
   return fmt::format(
       "// The port against '{}', call {}, as recorded. Link with the library `parity`; run where {} lies.\n"
-      "// The limits are twice what other right arithmetic in the recorded dtypes differs by.\n"
+      "// The limits are twice what other valid arithmetic in the recorded dtypes differs by.\n"
       "#include <doctest/doctest.h>\n\n#include <vector>\n\n#include \"measure/measure.hpp\"\n#include "
       "\"dump/dump.hpp\"\n\n"
       "// The function under test, given the recorded inputs and weights.{}\n"

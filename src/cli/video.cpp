@@ -186,7 +186,7 @@ nlohmann::json existing_report(const std::string& file) {
   std::ifstream stream(file);
   nlohmann::json report = nlohmann::json::parse(stream, nullptr, /*allow_exceptions=*/false);
   if (!report.is_object() || report.value("schema", "") != "parity-report/1" || !report.contains("counts"))
-    throw Error(fmt::format("{}: is no parity-report/1; give the report.json of a run to --into", file));
+    throw Error(fmt::format("{}: is not a parity-report/1; give the report.json of a run to --into", file));
   return report;
 }
 
@@ -230,14 +230,13 @@ void add_input_options(CLI::App& command, VideoOptions& o) {
                   "Which array values mean 0 and 1, such as -1,1; 'none': no PSNR, no SSIM (latents). Default: floats "
                   "in [0, 1]")
       ->type_name("LOW,HIGH");
-  command.add_option("--candidate-range", o.candidate_range, "The candidate's, when it is another")
+  command.add_option("--candidate-range", o.candidate_range, "The candidate's, where it differs")
       ->type_name("LOW,HIGH");
   command
       .add_option("--layout", o.layout,
                   "Axes of arrays, such as CTHW for latents; B: an axis of length 1. Default: THWC")
       ->type_name("AXES");
-  command.add_option("--candidate-layout", o.candidate_layout, "The candidate's, when it is another")
-      ->type_name("AXES");
+  command.add_option("--candidate-layout", o.candidate_layout, "The candidate's, where it differs")->type_name("AXES");
   command.add_option("--dataset", o.dataset, "Name in an HDF5 file, a recording or a .npz")
       ->capture_default_str()
       ->type_name("NAME");

@@ -46,17 +46,17 @@ class Blamer {
   void collect() {
     std::map<size_t, const PortPair*> pairs;
     for (const PortPair& pair : pairing_.pairs) pairs[pair.boundary] = &pair;
-    replay_in_step(dump_, program_, {ReplayOptions{}, ReplayOptions{}}, [&](const Crossing& crossing) -> Replacements {
-      const auto pair = pairs.find(crossing.boundary);
-      if (pair == pairs.end()) return {};
-      const at::Tensor value = pair->second->layout.to_reference(candidate_[pair->second->candidate].load());
-      if (value.sizes() != crossing.computed[0].sizes() || !value.is_floating_point()) return {};
-      if (crossing.boundary == *root_)
-        finish(raised(value) - raised(crossing.computed[1]), raised(crossing.computed[1]));
-      const at::Tensor error = at::nan_to_num(raised(value) - raised(crossing.computed[0]), 0, 0, 0);
-      if (error.ne(0).any().item<bool>()) add(crossing.boundary, error);
-      return {value, std::nullopt};
-    });
+    replay_in_step(
+        dump_, program_, {ReplayOptions{}, ReplayOptions{}}, [&](const BoundaryEvent& event) -> Replacements {
+          const auto pair = pairs.find(event.boundary);
+          if (pair == pairs.end()) return {};
+          const at::Tensor value = pair->second->layout.to_reference(candidate_[pair->second->candidate].load());
+          if (value.sizes() != event.computed[0].sizes() || !value.is_floating_point()) return {};
+          if (event.boundary == *root_) finish(raised(value) - raised(event.computed[1]), raised(event.computed[1]));
+          const at::Tensor error = at::nan_to_num(raised(value) - raised(event.computed[0]), 0, 0, 0);
+          if (error.ne(0).any().item<bool>()) add(event.boundary, error);
+          return {value, std::nullopt};
+        });
   }
 
   void finish(const at::Tensor& error, const at::Tensor& result) {
@@ -98,10 +98,10 @@ class Blamer {
     const double squared = at::dot(final_.flatten(), final_.flatten()).item<double>();
     replay_in_step(
         dump_, program_, {own},
-        [&](const Crossing& crossing) -> Replacements {
-          if (crossing.boundary != *root_ || !(squared > 0)) return {};
-          for (const DeviatingValue& d : crossing.deviating) {
-            const at::Tensor moved = at::nan_to_num(d.value - crossing.computed[0], 0, 0, 0);
+        [&](const BoundaryEvent& event) -> Replacements {
+          if (event.boundary != *root_ || !(squared > 0)) return {};
+          for (const DeviatingValue& d : event.deviating) {
+            const at::Tensor moved = at::nan_to_num(d.value - event.computed[0], 0, 0, 0);
             blame_.share[injections_[started[d.deviation]].boundary] =
                 at::dot(moved.flatten(), final_.flatten()).item<double>() / squared;
           }

@@ -17,7 +17,7 @@ struct Finding {
   double null_amplitude = 0;    // largest |amplitude| of the null's arithmetics on the same direction
   double rest = 1;   // squared distance from the changed program, over that from the nearest valid arithmetic: below 1
                      // the change is nearer to what the candidate has than any valid arithmetic
-  double noise = 0;  // squared difference between right arithmetics, of the candidate's
+  double noise = 0;  // squared difference between valid arithmetics, of the candidate's
   int rank = 0;      // the lowest is named among those that explain equally well
 
   /// Share of the squared difference that the change explains, with its own amplitude where that is free.

@@ -24,17 +24,17 @@ double squares(const at::Tensor& t) {
 
 class Matcher {
  public:
-  Matcher(const Crossing& crossing, const at::Tensor& candidate, const std::vector<FaultHypothesis>& hypotheses)
-      : crossing_(crossing),
+  Matcher(const BoundaryEvent& event, const at::Tensor& candidate, const std::vector<FaultHypothesis>& hypotheses)
+      : event_(event),
         hypotheses_(hypotheses),
-        dtype_(crossing.computed[kRecorded].scalar_type()),
+        dtype_(event.computed[kRecorded].scalar_type()),
         given_(candidate),
         candidate_(raised(candidate)),
-        recorded_(raised(crossing.computed[kRecorded])),
-        exact_(raised(crossing.computed[kExact])) {
+        recorded_(raised(event.computed[kRecorded])),
+        exact_(raised(event.computed[kExact])) {
     norm_ = std::sqrt(squares(recorded_));
     difference_ = nearest_ = squares(candidate_ - recorded_);
-    for (const at::Tensor& other : valid_values(crossing_, hypotheses_)) {
+    for (const at::Tensor& other : valid_values(event_, hypotheses_)) {
       others_.push_back(raised(other) - recorded_);
       noise_ = std::max(noise_, squares(others_.back()));
       nearest_ = std::min(nearest_, squares(candidate_ - recorded_ - others_.back()));
@@ -45,10 +45,10 @@ class Matcher {
   std::vector<Finding> run(int final_op) {
     // Rounded as the reference rounds, nothing can differ: there is nothing to explain.
     if (!(difference_ > 0)) return {};
-    for (const DeviatingValue& d : crossing_.deviating)
+    for (const DeviatingValue& d : event_.deviating)
       if (hypotheses_[d.deviation].wide_op >= 0 && hypotheses_[d.deviation].wide_op == final_op)
         wide_ = raised(d.value);
-    for (const DeviatingValue& d : crossing_.deviating)
+    for (const DeviatingValue& d : event_.deviating)
       if (!hypotheses_[d.deviation].valid) add(hypotheses_[d.deviation], raised(d.value));
     pursue();
     FaultHypothesis gain{"gain", "all values scaled", Gate::logic, false, {}};
@@ -58,7 +58,7 @@ class Matcher {
   }
 
  private:
-  // Variance of a right arithmetic's difference at each element: its own rounding's (u x)^2 / 3, and what exact and
+  // Variance of a valid arithmetic's difference at each element: its own rounding's (u x)^2 / 3, and what exact and
   // reordered arithmetic differ by in its row. Dividing by its root makes a matched filter of the projection (white
   // noise); without it the few largest elements decide.
   at::Tensor noise_by_element() const {
@@ -77,7 +77,7 @@ class Matcher {
 
   void add(const FaultHypothesis& h, const at::Tensor& value) {
     if (h.exact) return add_direction(h, value - exact_, exact_);
-    add_direction(h, value - raised(crossing_.computed[kOracle]), recorded_);
+    add_direction(h, value - raised(event_.computed[kOracle]), recorded_);
   }
 
   // Plain, and for casts in half width also with white noise: the one that stands out more.
@@ -120,7 +120,7 @@ class Matcher {
     for (size_t parts = 0; static_cast<double>(parts) < kFitting.parts; ++parts) {
       const DeviatingValue* best = nullptr;
       Projection gain;
-      for (const DeviatingValue& d : crossing_.deviating) {
+      for (const DeviatingValue& d : event_.deviating) {
         const FaultHypothesis& h = hypotheses_[d.deviation];
         if (h.gate != Gate::dtype_path || !h.exact) continue;
         const Projection p = fit(left, raised(d.value) - exact_, true);
@@ -156,7 +156,7 @@ class Matcher {
     found_.push_back(std::move(f));
   }
 
-  const Crossing& crossing_;
+  const BoundaryEvent& event_;
   const std::vector<FaultHypothesis>& hypotheses_;
   const at::ScalarType dtype_;
   const at::Tensor given_, candidate_, recorded_, exact_;
@@ -181,10 +181,10 @@ std::pair<at::Tensor, at::Tensor> rounding_interval(const at::Tensor& values) {
 
 }  // namespace
 
-std::vector<at::Tensor> valid_values(const Crossing& crossing, const std::vector<FaultHypothesis>& hypotheses) {
-  std::vector<at::Tensor> values(crossing.computed.begin() + kExact, crossing.computed.begin() + kLastValid + 1);
-  for (const DeviatingValue& d : crossing.deviating)
-    if (hypotheses[d.deviation].valid) values.push_back(d.value.to(crossing.computed[kRecorded].scalar_type()));
+std::vector<at::Tensor> valid_values(const BoundaryEvent& event, const std::vector<FaultHypothesis>& hypotheses) {
+  std::vector<at::Tensor> values(event.computed.begin() + kExact, event.computed.begin() + kLastValid + 1);
+  for (const DeviatingValue& d : event.deviating)
+    if (hypotheses[d.deviation].valid) values.push_back(d.value.to(event.computed[kRecorded].scalar_type()));
   return values;
 }
 
@@ -206,11 +206,11 @@ double amplitude_by_rounding(const at::Tensor& wide, const at::Tensor& direction
   return (sorted[best].item<double>() + sorted[best + 1].item<double>()) / 2;
 }
 
-std::vector<Finding> match_hypotheses(const Crossing& crossing, const at::Tensor& candidate,
+std::vector<Finding> match_hypotheses(const BoundaryEvent& event, const at::Tensor& candidate,
                                       const std::vector<FaultHypothesis>& hypotheses, int final_op) {
-  const at::ScalarType dtype = crossing.computed[kRecorded].scalar_type();
+  const at::ScalarType dtype = event.computed[kRecorded].scalar_type();
   if (!at::isFloatingType(dtype) && !at::isComplexType(dtype)) return {};
-  return Matcher(crossing, candidate, hypotheses).run(final_op);
+  return Matcher(event, candidate, hypotheses).run(final_op);
 }
 
 }  // namespace parity

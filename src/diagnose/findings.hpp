@@ -24,13 +24,13 @@ enum LaneIndex : size_t {
 
 /// What valid arithmetics other than the recorded kernels have at the boundary: those of the lanes, and other valid
 /// algorithms among the variant runs.
-std::vector<at::Tensor> valid_values(const Crossing& crossing, const std::vector<FaultHypothesis>& hypotheses);
+std::vector<at::Tensor> valid_values(const BoundaryEvent& event, const std::vector<FaultHypothesis>& hypotheses);
 
 /// Every hypothesis that reaches the boundary (`hypotheses` by deviation number), and a gain of all values, projected
-/// on the difference. Changes of fixed size were run beside the lane of exactly rounded ops, so that they predict
+/// on the difference. Changes of fixed size were run beside the replay of exactly rounded ops, so that they predict
 /// single flipped roundings; free sizes (an eps, a gain) are estimated. `final_op`: the op that made the boundary's
 /// value, -1 for none.
-std::vector<Finding> match_hypotheses(const Crossing& crossing, const at::Tensor& candidate,
+std::vector<Finding> match_hypotheses(const BoundaryEvent& event, const at::Tensor& candidate,
                                       const std::vector<FaultHypothesis>& hypotheses, int final_op);
 
 /// The amplitude a for which round(wide + a direction) equals `candidate` at most elements: each element allows an

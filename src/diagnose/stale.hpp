@@ -15,7 +15,7 @@ class StaleRegistry {
  public:
   /// The place ("blocks.0.norm1", "call 0 of blocks.0.norm1") whose earlier value `candidate` repeats bitwise where the
   /// reference's own values (`reference`: the reference's run on its own inputs) differ; "" when there is none. A part
-  /// of an earlier call's value counts when it is its begin. Constant tensors and those under 16 elements repeat
+  /// of an earlier call's value counts when it is its beginning. Constant tensors and those under 16 elements repeat
   /// nothing. Remembers both.
   /// `inputs`: paths that the value is computed from; what equals one of these passed through (a sublayer without its
   /// residual), it is not stale.

@@ -107,8 +107,9 @@ std::vector<std::string> File::names(std::string_view group) const {
   if (H5Literate(parent.get(), H5_INDEX_NAME, H5_ITER_NATIVE, nullptr, add_name, &found) < 0)
     fail(fmt::format("{}: group '{}' cannot be listed", path_.string(), group));
   if (!std::all_of(found.begin(), found.end(), is_text))
-    throw Error(fmt::format("{}: group '{}' holds names that are no text: the file is damaged; record or copy it again",
-                            path_.string(), group));
+    throw Error(
+        fmt::format("{}: group '{}' holds names that are not text: the file is damaged; record or copy it again",
+                    path_.string(), group));
   std::sort(found.begin(), found.end());
   return found;
 }

@@ -105,7 +105,7 @@ at::ScalarType dtype_of(hid_t dataset, hid_t type, const std::string& where) {
   const auto name = string_attribute(dataset, "dtype", where);
   if (H5Tget_class(type) == H5T_OPAQUE && H5Tget_size(type) == 2)
     throw Error(where +
-                " holds opaque 2-byte data: h5py stores ml_dtypes.bfloat16 so, and nobody can tell what it was; "
+                " holds opaque 2-byte data: h5py stores ml_dtypes.bfloat16 so, and what it was cannot be told; "
                 "write it with parity_probe.Writer, or as uint16 with the attribute dtype=bfloat16");
   if (!name) throw Error(where + " has no attribute 'dtype'; write it with parity_probe.Writer");
   at::ScalarType dtype{};
@@ -168,7 +168,7 @@ int64_t recorded_misalignment(hid_t dataset, at::ScalarType dtype, const std::st
   const auto part =
       static_cast<int64_t>(at::elementSize(at::isComplexType(dtype) ? at::toRealValueType(dtype) : dtype));
   if (found->size() != 1 || found->front() < 0 || found->front() >= kAlignment || found->front() % part != 0)
-    throw Error(where + " has an attribute 'misalignment' that is no address modulo 64 of its dtype");
+    throw Error(where + " has an attribute 'misalignment' that is not an address modulo 64 of its dtype");
   return found->front();
 }
 

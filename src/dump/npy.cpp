@@ -113,7 +113,7 @@ std::vector<int64_t> parse_shape(const std::string& text, const std::string& whe
     while (at < end && *at == ' ') ++at;
     if (at < end && *at++ != ',') break;
   }
-  throw Error(fmt::format("{}: '({})' is no shape", where, text));
+  throw Error(fmt::format("{}: '({})' is not a shape", where, text));
 }
 
 at::ScalarType parse_descr(const std::string& descr, const std::string& where) {
@@ -149,7 +149,7 @@ uint64_t bytes_of(const NpyHeader& header, const std::string& where) {
 
 NpyHeader parse_npy(std::string_view begin, const std::string& where) {
   if (!begin.starts_with("\x93NUMPY") || begin.size() < 12)
-    throw Error(where + ": is no NumPy array file, or a truncated one");
+    throw Error(where + ": is not a NumPy array file, or a truncated one");
   const auto version = static_cast<unsigned char>(begin[6]);
   if (version < 1 || version > 3) throw Error(fmt::format("{}: NumPy format version {} is not known", where, version));
   const size_t width = version == 1 ? 2 : 4;
@@ -158,7 +158,7 @@ NpyHeader parse_npy(std::string_view begin, const std::string& where) {
   NpyHeader header;
   header.data_begin = 8 + width + length;
   if (length > 65536)
-    throw Error(fmt::format("{}: a header of {} bytes is none that an array of numbers needs", where, length));
+    throw Error(fmt::format("{}: a header of {} bytes is not what an array of numbers needs", where, length));
   if (header.data_begin > begin.size()) throw Error(where + ": is truncated within its header");
   const auto said = Literal(begin.substr(8 + width, length), where).dict();
   for (const char* key : {"descr", "fortran_order", "shape"})

@@ -39,7 +39,7 @@ class Flatten {
     for (size_t i = 0; i + 1 < dict.items.size(); i += 2) {
       const Object& key = machine_[dict.items[i]];
       if (key.kind != Kind::text && key.kind != Kind::integer)
-        throw Error(where_ + ": a dict whose keys are neither texts nor whole numbers names no tensors");
+        throw Error(where_ + ": a dict whose keys are neither strings nor integers does not name tensors");
       visit(dict.items[i + 1], joined(name, key.kind == Kind::text ? key.text : std::to_string(key.integer)),
             depth + 1);
     }

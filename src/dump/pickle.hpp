@@ -21,7 +21,7 @@ struct StoredTensor {
 
 struct Contents {
   std::vector<std::pair<std::string, StoredTensor>> tensors;  // in order; keys of nested dicts and lists joined by dots
-  int64_t others = 0;                                         // leaves that are no tensors: numbers, texts
+  int64_t others = 0;                                         // leaves that are not tensors: numbers, texts
 };
 
 /// Throws Error beginning with `where`: an opcode or a global beyond those of a state dict (named, with its byte), a

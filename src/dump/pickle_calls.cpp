@@ -88,20 +88,20 @@ void Machine::push_global(const std::string& module, const std::string& name) {
                      named_dtype(full);
   if (!known)
     fail(
-        fmt::format("refers to '{}', which is no part of a state dict of tensors and is never called; save "
+        fmt::format("refers to '{}', which is not part of a state dict of tensors and is never called; save "
                     "model.state_dict() alone, or as .safetensors",
                     full));
   push_new(Kind::global).text = full;
 }
 
 int64_t Machine::whole(uint32_t index) const {
-  if (objects_[index].kind != Kind::integer) fail("a tensor's size, stride or offset is no whole number");
+  if (objects_[index].kind != Kind::integer) fail("a tensor's size, stride or offset is not an integer");
   return objects_[index].integer;
 }
 
 std::vector<int64_t> Machine::sizes(uint32_t index) const {
   const Object& found = objects_[index];
-  if (found.kind != Kind::tuple && found.kind != Kind::list) fail("a tensor's shape or strides are no tuple");
+  if (found.kind != Kind::tuple && found.kind != Kind::list) fail("a tensor's shape or strides are not a tuple");
   std::vector<int64_t> numbers;
   for (const uint32_t item : found.items) numbers.push_back(whole(item));
   return numbers;
@@ -136,7 +136,7 @@ uint32_t Machine::rebuilt(const std::vector<uint32_t>& arguments, bool with_dtyp
 void Machine::call() {
   const uint32_t arguments_index = pop(), function_index = pop();
   if (objects_[function_index].kind != Kind::global || objects_[arguments_index].kind != Kind::tuple)
-    fail("calls what is no function");
+    fail("calls something that is not a function");
   const std::string function = objects_[function_index].text;
   const std::vector<uint32_t> arguments = objects_[arguments_index].items;
   if (function == "torch._utils._rebuild_tensor_v2" || function == "torch._utils._rebuild_tensor")
@@ -160,7 +160,7 @@ void Machine::call() {
 void Machine::build() {
   pop();
   const uint32_t target = pop();
-  if (objects_[target].kind != Kind::dict) fail("gives attributes to what is no OrderedDict");
+  if (objects_[target].kind != Kind::dict) fail("gives attributes to something that is not an OrderedDict");
   push(target);
 }
 

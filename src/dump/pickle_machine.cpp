@@ -70,7 +70,7 @@ uint32_t Machine::pop() {
 }
 
 std::vector<uint32_t> Machine::pop_to_mark() {
-  if (marks_.empty()) fail("has no mark where one is needed");
+  if (marks_.empty()) fail("has no mark where one is required");
   const auto begin = stack_.begin() + static_cast<std::ptrdiff_t>(marks_.back());
   std::vector<uint32_t> items(begin, stack_.end());
   stack_.erase(begin, stack_.end());
@@ -90,7 +90,7 @@ void Machine::append(const std::vector<uint32_t>& items) {
   const uint32_t target = pop();
   push(target);
   Object& list = objects_[target];
-  if (list.kind != Kind::list) fail("appends to what is no list");
+  if (list.kind != Kind::list) fail("appends to something that is not a list");
   list.items.insert(list.items.end(), items.begin(), items.end());
 }
 
@@ -98,7 +98,7 @@ void Machine::set_items(const std::vector<uint32_t>& items) {
   const uint32_t target = pop();
   push(target);
   Object& dict = objects_[target];
-  if (dict.kind != Kind::dict || items.size() % 2 != 0) fail("sets items of what is no dict");
+  if (dict.kind != Kind::dict || items.size() % 2 != 0) fail("sets items of something that is not a dict");
   dict.items.insert(dict.items.end(), items.begin(), items.end());
 }
 
@@ -224,10 +224,10 @@ bool Machine::step(uint8_t opcode) {
     case 'Q':
       return persistent(), true;
     default:
-      fail(
-          fmt::format("opcode 0x{:02x} is none that a state dict of tensors needs; save model.state_dict() alone, or "
-                      "as .safetensors",
-                      opcode));
+      fail(fmt::format(
+          "opcode 0x{:02x} is not one that a state dict of tensors needs; save model.state_dict() alone, or "
+          "as .safetensors",
+          opcode));
   }
 }
 

@@ -100,7 +100,7 @@ json parse_header(const MappedFile& file, const std::string& name, uint64_t& len
   if (file.size() < 8) throw Error(name + ": is too short for a safetensors file");
   std::memcpy(&length, file.data(), 8);
   if (length > kMostHeader || length > file.size() - 8)
-    throw Error(fmt::format("{}: is no safetensors file, or a truncated one (a header of {} bytes in a file of {})",
+    throw Error(fmt::format("{}: is not a safetensors file, or a truncated one (a header of {} bytes in a file of {})",
                             name, length, file.size()));
   json header = json::parse(std::string_view(file.data() + 8, length), nullptr, false);
   if (!header.is_object()) throw Error(name + ": the safetensors header is not a JSON object");
@@ -144,7 +144,7 @@ SafetensorsEntries read_index(const std::filesystem::path& path) {
   const json index = json::parse(std::string_view(file.data(), file.size()), nullptr, false);
   const std::string name = path.string();
   if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object())
-    throw Error(name + ": is no index of a sharded checkpoint (no object 'weight_map')");
+    throw Error(name + ": is not an index of a sharded checkpoint (no object 'weight_map')");
   std::map<std::string, SafetensorsEntries> shards;
   SafetensorsEntries entries;
   for (const auto& [key, shard] : index["weight_map"].items()) {

@@ -119,14 +119,14 @@ class SketchReader {
     const auto found = json_.find(name);
     if (found == json_.end() || !found->is_number_integer() || found->get<int64_t>() < 0 ||
         found->get<int64_t>() > 2 * kMostNumbers)
-      damaged(fmt::format("'{}' is no count", name));
+      damaged(fmt::format("'{}' is not a count", name));
     return found->get<int64_t>();
   }
 
   double number(const char* name, double missing) const {
     const auto found = json_.find(name);
     if (found == json_.end() || !(found->is_number() || found->is_null()))
-      damaged(fmt::format("'{}' is no number", name));
+      damaged(fmt::format("'{}' is not a number", name));
     return found->is_null() ? missing : found->get<double>();
   }
 
@@ -134,7 +134,7 @@ class SketchReader {
     const std::string text = text_or_empty(json_, "specials");
     uint64_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
-    if (error != std::errc() || end != text.data() + text.size()) damaged("'specials' is no hexadecimal number");
+    if (error != std::errc() || end != text.data() + text.size()) damaged("'specials' is not a hexadecimal number");
     return value;
   }
 

@@ -52,7 +52,7 @@ bool TensorSet::fits(const std::filesystem::path& place) { return is_folder(plac
 std::unique_ptr<TensorSet> TensorSet::open(const std::filesystem::path& place) {
   const FormatRow* format = format_of(place);
   if (!is_folder(place) && format == nullptr)
-    throw Error(fmt::format("{}: is none of .safetensors, .npz, .npy, .pt", place.string()));
+    throw Error(fmt::format("{}: is not one of .safetensors, .npz, .npy, .pt", place.string()));
   std::unique_ptr<TensorSet> set = is_folder(place) ? open_folder_set(place) : format->open(place);
   if (set->names().empty()) throw Error(fmt::format("{}: holds no tensor", place.string()));
   return set;
@@ -60,7 +60,7 @@ std::unique_ptr<TensorSet> TensorSet::open(const std::filesystem::path& place) {
 
 void TensorSet::add(const std::string& name, at::ScalarType dtype, std::vector<int64_t> shape) {
   if (!printable(name))
-    throw Error(fmt::format("{}: the name of tensor {} is no printable text", file_.string(), names_.size()));
+    throw Error(fmt::format("{}: the name of tensor {} is not printable text", file_.string(), names_.size()));
   if (!index_.emplace(name, names_.size()).second)
     throw Error(fmt::format("{}: two tensors are called '{}'", file_.string(), name));
   names_.push_back(name);

@@ -1,4 +1,4 @@
-// Named tensors in a file that is no recording: .safetensors, .npz, .npy, .pt, or a folder of them. What a file says
+// Named tensors in a file that is not a recording: .safetensors, .npz, .npy, .pt, or a folder of them. What a file says
 // about itself is checked against its size before memory is taken for it, and nothing in it is ever executed.
 #pragma once
 #include <ATen/ATen.h>
@@ -39,12 +39,12 @@ class TensorSet {
   const std::pair<at::ScalarType, std::vector<int64_t>>& type(std::string_view name) const;
   /// Its dtype and shape are those of `type`; strides as stored (Fortran order, transposed). Throws Error when damaged.
   at::Tensor value(std::string_view name) const;
-  /// What a person should know: 2-byte voids taken for bfloat16, values left out because they are no tensors.
+  /// What a person should know: 2-byte voids taken for bfloat16, values left out because they are not tensors.
   const std::vector<std::string>& notes() const { return notes_; }
 
  protected:
   explicit TensorSet(std::filesystem::path file) : file_(std::move(file)) {}
-  /// The next tensor. Throws Error for a name that is taken or is no printable UTF-8.
+  /// The next tensor. Throws Error for a name that is taken or is not printable UTF-8.
   void add(const std::string& name, at::ScalarType dtype, std::vector<int64_t> shape);
   void note(std::string_view text) { notes_.emplace_back(text); }
   virtual at::Tensor read(size_t index) const = 0;  // of names()

@@ -55,7 +55,7 @@ class NpzSet final : public TensorSet {
     for (size_t i = 0; i < zip_.entries().size(); ++i) {
       const auto& [name, size] = zip_.entries()[i];
       const std::string where = fmt::format("{}: entry '{}'", file.string(), name);
-      if (!name.ends_with(".npy")) throw Error(where + " is no .npy array");
+      if (!name.ends_with(".npy")) throw Error(where + " is not an .npy array");
       NpyHeader header = parse_npy(zip_.head(i, kMostNpyHeader), where);
       check_size(header, size, where);
       add(name.substr(0, name.size() - 4), header.dtype, header.shape);

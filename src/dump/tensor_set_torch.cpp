@@ -46,7 +46,7 @@ class TorchSet final : public TensorSet {
     const size_t entry = *zip_.find(prefix_ + "data.pkl");
     const uint64_t size = zip_.entries()[entry].size;
     if (size > kMostPickle)
-      throw Error(fmt::format("{}: a pickle of {} bytes is no state dict's", file.string(), size));
+      throw Error(fmt::format("{}: a pickle of {} bytes is not that of a state dict", file.string(), size));
     std::string bytes(size, '\0');
     zip_.read(entry, bytes.data());
     pickle::Contents contents = pickle::read(bytes, file.string());
@@ -55,7 +55,7 @@ class TorchSet final : public TensorSet {
       check_storage(tensor, where(names().size() - 1));
       tensors_.push_back(std::move(tensor));
     }
-    if (contents.others > 0) note(fmt::format("left out, being no tensors: {}", contents.others));
+    if (contents.others > 0) note(fmt::format("left out, not being tensors: {}", contents.others));
   }
 
  private:

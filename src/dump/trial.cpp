@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kMostLevels = 64;       // of groups; a recording has 3
 constexpr int kTooDeep = 3;           // exit status of the child
-constexpr rlim_t kMostSeconds = 120;  // of processor time: a slow disk or a busy machine is no damage
+constexpr rlim_t kMostSeconds = 120;  // of processor time: a slow disk or a busy machine is not damage
 
 herr_t read_attribute(hid_t object, const char* name, const H5A_info_t*, void*) {
   const Handle attribute(H5Aopen(object, name, H5P_DEFAULT));

@@ -25,7 +25,7 @@ Archive open_archive(const std::filesystem::path& file) {
   zip_error_init_with_code(&error, code);
   const std::string reason = zip_error_strerror(&error);
   zip_error_fini(&error);
-  throw Error(fmt::format("{}: is no zip archive, or a truncated one ({})", file.string(), reason));
+  throw Error(fmt::format("{}: is not a zip archive, or a truncated one ({})", file.string(), reason));
 }
 
 void check_entry(const zip_stat_t& stat, const std::string& where, uint64_t file_size) {

@@ -49,7 +49,7 @@ class MainJob {
         runs.push_back(run_precision(dtype, Precision::fp32));
     }
     if (runs.empty())
-      result_.warnings.push_back(fmt::format("recorded in {}: none of the dtypes asked for applies", recorded_));
+      result_.warnings.push_back(fmt::format("recorded in {}: none of the requested dtypes applies", recorded_));
     const auto ancestors = program_.marked_ancestors(pairing_.marked);
     for (const Pair& pair : pairing_.pairs)
       if (wanted(pair))

@@ -40,7 +40,8 @@ class PlainJob {
     for (size_t c = 0; c < candidate_.size(); ++c)
       if (!taken_.contains(c)) result_.coverage.unmatched_candidates.push_back(candidate_[c].path);
     result_.warnings.emplace_back(
-        "the reference holds no program: values are compared as they are, and whose error it is cannot be told");
+        "the reference holds no program: values are compared as they are, and own and inherited errors cannot be told "
+        "apart");
     return std::move(result_);
   }
 

@@ -69,7 +69,7 @@ class PortJob {
   }
 
   JobResult run() {
-    const auto visit = [this](const Crossing& crossing) { return cross(crossing); };
+    const auto visit = [this](const BoundaryEvent& event) { return cross(event); };
     DeviationSource source;
     if (options_.diagnose) {
       catalogue_ = std::make_unique<Catalogue>(program_, kOracle, kExact);
@@ -106,20 +106,20 @@ class PortJob {
         fmt::format("{} false alarms over {} named changes of the run (Sidak)", limits_.false_alarms.value, tests)};
   }
 
-  Replacements cross(const Crossing& crossing) {
+  Replacements cross(const BoundaryEvent& event) {
     Replacements replacements(kLanes);
-    const at::Tensor recorded = reproduction_.check(crossing.boundary, crossing.computed[kOwn]);
+    const at::Tensor recorded = reproduction_.check(event.boundary, event.computed[kOwn]);
     if (recorded.defined()) replacements[kOwn] = recorded;
-    const PortPair* pair = by_boundary_[crossing.boundary];
+    const PortPair* pair = by_boundary_[event.boundary];
     if (pair == nullptr) {
-      const Boundary& skipped = program_.boundaries[crossing.boundary];
+      const Boundary& skipped = program_.boundaries[event.boundary];
       const bool module = skipped.path.find('/') == std::string::npos;
-      if (options_.diagnose && module) stale_.remember(skipped.path, skipped.call, crossing.computed[kOwn]);
+      if (options_.diagnose && module) stale_.remember(skipped.path, skipped.call, event.computed[kOwn]);
       return replacements;
     }
     OpResult row = describe(*pair);
     const at::Tensor value = aligned(*pair, row);
-    if (value.defined()) compare(row, value, crossing, recorded.defined() ? recorded : crossing.computed[kOwn]);
+    if (value.defined()) compare(row, value, event, recorded.defined() ? recorded : event.computed[kOwn]);
     if (wanted(row)) result_.rows.push_back(std::move(row));
     if (!value.defined()) return replacements;
     std::fill(replacements.begin(), replacements.begin() + kOwn, value);
@@ -156,30 +156,29 @@ class PortJob {
   }
 
   // `own`: the reference's own value there, on its own inputs.
-  void compare(OpResult& row, const at::Tensor& value, const Crossing& crossing, const at::Tensor& own) {
-    const auto& lanes = crossing.computed;
+  void compare(OpResult& row, const at::Tensor& value, const BoundaryEvent& event, const at::Tensor& own) {
+    const auto& lanes = event.computed;
     const Evidence evidence =
-        measure_local({value, lanes[kOracle], lanes[kRecorded], valid_values(crossing, hypotheses_)});
+        measure_local({value, lanes[kOracle], lanes[kRecorded], valid_values(event, hypotheses_)});
     row.forced = evidence.forced;
     row.oracle = evidence.oracle;
     row.free = measure(own, value);
     free_error_[row.index] = row.free->rel_l2.value_or(0);
     add_amplification(row, lanes);
-    const std::vector<Finding> found = options_.diagnose ? findings(row, crossing, value) : std::vector<Finding>();
+    const std::vector<Finding> found = options_.diagnose ? findings(row, event, value) : std::vector<Finding>();
     judge_port(row, evidence, segments_[row.index], found, limits_);
     if (row.not_exercised.empty()) exercise_.compared(program_.boundaries[row.index].value.id);
     row.explanations = explanations(found);
-    if (options_.paths || (row.gate == Gate::dtype_path && row.verdict == Verdict::fail))
-      add_path(row, value, crossing);
+    if (options_.paths || (row.gate == Gate::dtype_path && row.verdict == Verdict::fail)) add_path(row, value, event);
   }
 
   // The cast placements that reach this boundary, beside the recorded one.
-  void add_path(const OpResult& row, const at::Tensor& value, const Crossing& crossing) {
+  void add_path(const OpResult& row, const at::Tensor& value, const BoundaryEvent& event) {
     const Segment& segment = segments_[row.index];
     const at::ScalarType dtype = program_.boundaries[row.index].value.dtype;
     if (!segment.arithmetic || !(at::isFloatingType(dtype) || at::isComplexType(dtype)) || !wanted(row)) return;
-    DtypePath path{row.path, "port", "", {placement("as recorded", crossing.computed[kRecorded], value, dtype)}};
-    for (const DeviatingValue& d : crossing.deviating) {
+    DtypePath path{row.path, "port", "", {placement("as recorded", event.computed[kRecorded], value, dtype)}};
+    for (const DeviatingValue& d : event.deviating) {
       const FaultHypothesis& h = hypotheses_[d.deviation];
       if (h.gate == Gate::dtype_path)
         path.candidates.push_back(placement(fmt::format("{}: {}", h.fault, h.detail), d.value, value, dtype));
@@ -221,15 +220,15 @@ class PortJob {
   }
 
   // What explains the candidate's value, an older value that it repeats among it.
-  std::vector<Finding> findings(const OpResult& row, const Crossing& crossing, const at::Tensor& value) {
+  std::vector<Finding> findings(const OpResult& row, const BoundaryEvent& event, const at::Tensor& value) {
     std::vector<Finding> found =
-        match_hypotheses(crossing, value, hypotheses_, final_op(program_.boundaries[row.index].value.id));
+        match_hypotheses(event, value, hypotheses_, final_op(program_.boundaries[row.index].value.id));
     const std::set<std::string> inputs = names_of_inputs(row);
-    const at::Tensor& own = crossing.computed[kOwn];
+    const at::Tensor& own = event.computed[kOwn];
     std::string older = stale_.seen_before(row.path, row.call, value, own, inputs),
                 as = "bitwise what the candidate has at ";
     if (older.empty()) {
-      older = stale_.like_reference(row.path, row.call, value, crossing.computed[kRecorded]);
+      older = stale_.like_reference(row.path, row.call, value, event.computed[kRecorded]);
       as = "but for rounding what the reference has at ";
       if (inputs.contains(older)) older.clear();
     }

@@ -59,13 +59,13 @@ std::map<size_t, FreeNull> program_on_own(const Dump& dump, const Program& progr
     lanes.push_back(replay_options(Precision::fp64));
   }
   std::map<size_t, FreeNull> null;
-  replay_in_step(dump, program, lanes, [&](const Crossing& crossing) -> Replacements {
-    const size_t b = crossing.boundary;
+  replay_in_step(dump, program, lanes, [&](const BoundaryEvent& event) -> Replacements {
+    const size_t b = event.boundary;
     const auto recorded = reference.find(b);
     if (!marked[b] || recorded == reference.end()) return {};
     Replacements next(lanes.size());
     for (size_t l = 0; l < lanes.size(); l += 2) {
-      const at::Tensor &value = crossing.computed[l], &truth = crossing.computed[l + 1];
+      const at::Tensor &value = event.computed[l], &truth = event.computed[l + 1];
       null[b].own = std::max(null[b].own, error_of(truth, value));
       null[b].moved = std::max(null[b].moved, error_of(recorded->second, value));
       ++null[b].runs;

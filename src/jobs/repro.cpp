@@ -39,8 +39,8 @@ class Runner {
     lanes[kAsked].precision = precision_;
     lanes[kExact].arithmetic = Arithmetic::exact;
     lanes[kReordered].arithmetic = Arithmetic::reordered;
-    const auto reports = replay_in_step(dump_, program_, lanes, [&](const Crossing& crossing) -> Replacements {
-      cross(crossing);
+    const auto reports = replay_in_step(dump_, program_, lanes, [&](const BoundaryEvent& event) -> Replacements {
+      cross(event);
       return {};
     });
     repro_.opaque = reports[kAsked].opaque;
@@ -55,11 +55,11 @@ class Runner {
  private:
   bool is_result(const Boundary& b) const { return results_.contains({b.path, b.call}); }
 
-  void cross(const Crossing& crossing) {
-    const Boundary& b = program_.boundaries[crossing.boundary];
+  void cross(const BoundaryEvent& event) {
+    const Boundary& b = program_.boundaries[event.boundary];
     if (b.value.key.empty() || !(b.comparable || is_result(b))) return;
     ReproRow row{b.path, b.kind, b.call, b.value.dtype, b.value.shape, b.value.key, is_result(b), {}, 0, false};
-    const auto& lanes = crossing.computed;
+    const auto& lanes = event.computed;
     row.stats = measure(comparable(dump_.value(b.value.key)), comparable(lanes[kAsked]));
     for (const size_t other : {kKernel, kExact, kReordered})
       row.limit = std::max(row.limit, 2 * distance(lanes[kAsked], lanes[other]));
@@ -79,15 +79,15 @@ class Runner {
     std::vector<ReplayOptions> lanes(2);
     lanes[0].precision = Precision::fp64;
     for (ReplayOptions& lane : lanes) lane.given = port.inputs;
-    replay_in_step(dump_, program_, lanes, [&](const Crossing& crossing) -> Replacements {
-      const Boundary& b = program_.boundaries[crossing.boundary];
+    replay_in_step(dump_, program_, lanes, [&](const BoundaryEvent& event) -> Replacements {
+      const Boundary& b = program_.boundaries[event.boundary];
       const auto value = port.outputs.find(b.path);
       if (!is_result(b) || value == port.outputs.end()) return {};
-      if (value->second.sizes() != crossing.computed[1].sizes())
+      if (value->second.sizes() != event.computed[1].sizes())
         throw Error(fmt::format("{}: the port's value for '{}' has another shape than the reference's",
                                 dump_.file().string(), b.path));
-      repro_.port.push_back({b.path, measure(comparable(crossing.computed[1]), comparable(value->second)),
-                             measure_against_oracle(comparable(crossing.computed[0]), comparable(crossing.computed[1]),
+      repro_.port.push_back({b.path, measure(comparable(event.computed[1]), comparable(value->second)),
+                             measure_against_oracle(comparable(event.computed[0]), comparable(event.computed[1]),
                                                     comparable(value->second)),
                              !port.inputs.empty()});
       return {};

@@ -18,7 +18,7 @@ struct ReproRow {
   std::string key;      // of the recorded value
   bool result = false;  // among the results that the extract was made for
   Stats stats;          // recorded against recomputed
-  double limit = 0;     // of rel_l2: twice what other right arithmetic of the recorded dtypes lies from the recomputed
+  double limit = 0;     // of rel_l2: twice what other valid arithmetic of the recorded dtypes lies from the recomputed
                         // value, and one roundoff
   bool reproduced = false;
 };

@@ -104,7 +104,7 @@ void require_program(const Sides& sides) {
   for (const OpenedSide* side : {&sides.reference, &sides.candidate})
     if (side->sketched())
       throw Error(
-          fmt::format("{}: holds sketches, on which nothing can be replayed: parity-check compare alone takes it",
+          fmt::format("{}: holds sketches, on which nothing can be replayed: only parity-check compare takes it",
                       side->file.string()));
   if (!sides.replayable())
     throw Error(fmt::format("{}: holds no program; give the PyTorch recording (parity_probe.record) first",

@@ -17,7 +17,7 @@
 namespace parity {
 namespace {
 
-// A fault's own error stands out from what honest kernels have piled up before it.
+// A fault's own error stands out from what other valid kernels have accumulated before it.
 constexpr double kJump = 4;
 
 class SketchJob {
@@ -192,7 +192,7 @@ class SketchJob {
   // What a sketch can and cannot tell, once for the report.
   void explain() {
     if (sketched_ == 0) {
-      result_.warnings.emplace_back("compared without replay: whose error a difference is cannot be told");
+      result_.warnings.emplace_back("compared without replay: own and inherited errors cannot be told apart");
       return;
     }
     const auto error = [](size_t buckets) { return 100 / std::sqrt(2 * static_cast<double>(buckets)); };

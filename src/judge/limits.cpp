@@ -63,7 +63,7 @@ nlohmann::json parse(const std::filesystem::path& file) {
     if (content.is_object()) return content;
   } catch (const nlohmann::json::exception&) {
   }
-  throw Error(fmt::format("{}: is no JSON object of thresholds", file.string()));
+  throw Error(fmt::format("{}: is not a JSON object of thresholds", file.string()));
 }
 
 }  // namespace

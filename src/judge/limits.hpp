@@ -67,13 +67,13 @@ struct Thresholds {
   Threshold reproduced_half{
       4, "unit roundoffs by which another machine's kernels move a half-width result (attention: 1.5)"};
   Threshold reproduced_sum{4, "times sqrt(K) u, in fp32 and fp64"};
-  Threshold whole_cast{.5, "the same of a cast placement in half width: honest pairs of the self test reach .05"};
+  Threshold whole_cast{.5, "the same of a cast placement in half width: benign pairs of the self test reach .05"};
   std::vector<std::string>
       accepted;  // declared roundings: globs of paths whose dtype_path failures pass (--accept-path)
 };
 
 /// Defaults changed by a file {"name": {"value": 1, "origin": "why"}, …, "accept_paths": ["blocks.*.norm1"]}.
-/// Throws Error for unreadable files, unknown names, values that are no positive number, and a change without origin.
+/// Throws Error for unreadable files, unknown names, values that are not positive numbers, and a change without origin.
 Thresholds read_thresholds(const std::filesystem::path& file);
 
 /// The two-sided limit in sigma that keeps the expected false alarms of `tests` independent normal tests at `budget`

@@ -35,7 +35,7 @@ bool structure_fails(OpResult& row, const JudgeInput& in) {
                             dtype_name(in.candidate_dtype)));
   if (row.forced && row.forced->special_mismatch > 0)
     return fail(row, Verdict::fail, Gate::structure,
-                fmt::format("NaN or Inf at other places than in the reference: {} elements ({} non-finite in the "
+                fmt::format("NaN or Inf in other places than in the reference: {} elements ({} non-finite in the "
                             "reference, {} in the candidate)",
                             row.forced->special_mismatch, row.forced->nan_reference, row.forced->nan_candidate));
   return false;

@@ -28,7 +28,7 @@ PlainLimits plain_limits(at::ScalarType reference, at::ScalarType candidate) {
 void judge_plain(OpResult& row, at::ScalarType dtype, at::ScalarType candidate) {
   const Stats& s = *row.free;
   if (s.special_mismatch > 0)
-    return conclude_plain(row, Verdict::fail, fmt::format("NaN or Inf at {} other places", s.special_mismatch));
+    return conclude_plain(row, Verdict::fail, fmt::format("NaN or Inf in {} other places", s.special_mismatch));
   if (s.count == 0) return conclude_plain(row, Verdict::untrusted, "empty tensor", Gate::none);
   const double error = s.rel_l2.value_or(s.difference_norm == 0 ? 0 : INFINITY);
   const auto [pass, bad] = plain_limits(dtype, candidate);

@@ -51,7 +51,7 @@ std::string order_text(const Sketch& r, const Sketch& c, const SketchDifference&
   if (d.rel_l2 < 10 * limit || !close(size, c.norm(), size)) return "";
   // Another order leaves the sum; otherwise it moves by about the norm.
   if (close(r.sum, c.sum, 4 * size) && close(r.min, c.min, range) && close(r.max, c.max, range))
-    return "norm, mean, least and greatest number agree: the same numbers at other places (a permutation)";
+    return "norm, mean, smallest and largest number agree: the same numbers in other places (a permutation)";
   return "the norm agrees, the rest does not: rotated, or signs changed in part";
 }
 

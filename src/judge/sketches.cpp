@@ -87,7 +87,7 @@ class Judge {
                  possibly = d_.rel_l2 * (1 + kErrors * d_.standard_error);
     if (s.special_mismatch > 0)
       return set(Verdict::fail,
-                 fmt::format("NaN or Inf at other places: reference {} NaN, {} Inf, candidate {} NaN, {} Inf",
+                 fmt::format("NaN or Inf in other places: reference {} NaN, {} Inf, candidate {} NaN, {} Inf",
                              r_.sketch.nan, r_.sketch.inf, c_.sketch.nan, c_.sketch.inf),
                  Gate::structure);
     if (s.count == 0) return set(Verdict::untrusted, "empty tensor", Gate::none);

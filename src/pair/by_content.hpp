@@ -40,12 +40,11 @@ struct AutoPairing {
 /// A pair needs evidence: content that agrees and is distinct from the other tensors', or, where content differs (the
 /// candidate may be wrong from some op on) or says nothing (a mask, a constant), a name like the reference's, confirmed
 /// by its neighbours' order. Position alone never pairs. Names are learned: what content pairs in one block pairs the
-/// same names in every other. Of several reference tensors with equal content the likest name counts, then a module's
-/// output before an op's result, then the earliest: that is where the value was made, the later ones only pass it on.
-/// Each tensor is paired once; below 0.5 nothing is paired.
-/// Order: the heaviest chain of links that ascends in both lists (gaps cost nothing, so lists of any length align),
-/// then single links across it whose content is beyond doubt (q, k and v in another order).
-/// `possible`: false for links that what is known of the programs excludes.
+/// same names in every other. Of several reference tensors with equal content the most similar name counts, then a
+/// module's output before an op's result, then the earliest: that is where the value was made, the later ones only pass
+/// it on. Each tensor is paired once; below 0.5 nothing is paired. Order: the heaviest chain of links that ascends in
+/// both lists (gaps cost nothing, so lists of any length align), then single links across it whose content is beyond
+/// doubt (q, k and v in another order). `possible`: false for links that what is known of the programs excludes.
 AutoPairing pair_automatically(const std::vector<NamedTensor>& reference, const std::vector<NamedTensor>& candidate,
                                const std::vector<std::pair<size_t, size_t>>& anchors = {},
                                const std::function<bool(const Link&)>& possible = {});

@@ -51,7 +51,7 @@ LinkWeigher::Rivals LinkWeigher::rivals_of(const Link& link) const {
     if (is_part(other) && !is_part(link)) continue;  // the reference has the parts as well
     if (against(other, between(reference_[link.reference], reference_[other.reference]))) continue;
     ++rivals.equal;
-    if (other.name > link.name - limits.likest) rivals.named = false;
+    if (other.name > link.name - limits.similar_twin) rivals.named = false;
   }
   for (const Link* other : by_reference_[link.reference])
     if (other->candidate != link.candidate && agreement(*other) > 0 && is_part(*other) <= is_part(link))
@@ -65,7 +65,7 @@ Confidence LinkWeigher::of(const Link& link, double order, double noise) const {
   const Rivals rivals = rivals_of(link);
   const double agrees = agreement(link), equals = rivals.equal == 0 || rivals.named ? 1 : limits.unnamed_twin.value;
   const double content = agrees * rivals.distinct * equals;
-  // An error does not heal downstream: far from its neighbours' noise it is no counterpart, unless its name says so;
+  // An error does not heal downstream: far from its neighbours' noise it is not a counterpart, unless its name says so;
   // and where a fault has blurred everything, look-alikes abound.
   const bool doubtful =
       link.name < limits.telling && (link.distance > limits.off_noise * std::max<double>(noise, limits.least_noise) ||

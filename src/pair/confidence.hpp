@@ -39,7 +39,7 @@ class LinkWeigher {
   struct Rivals {
     double distinct = 1;
     size_t equal = 0;   // reference tensors that content cannot tell from this one
-    bool named = true;  // this one has the likest name of them
+    bool named = true;  // this one has the most similar name of them
   };
   Rivals rivals_of(const Link& link) const;
   bool name_is_ambiguous(const Link& link) const;

@@ -62,7 +62,7 @@ std::string layout_advice(const std::string& reference_path, at::IntArrayRef ref
   if (reference.size() < 2 || reference.size() > 8 || reference == candidate || !permuted(reference, candidate))
     return "";
   const auto name = [](const std::string& path) { return path.empty() ? std::string("\"\"") : path; };
-  return fmt::format("; if only the order of axes differs, a map rule says so (--map): {} = {} perm({})",
+  return fmt::format("; if only the order of axes differs, use a map rule (--map): {} = {} perm({})",
                      name(reference_path), name(candidate_path), fmt::join(usual_order(candidate, reference), ","));
 }
 

@@ -14,7 +14,7 @@ namespace parity {
 /// another order are a mistake until a map says otherwise; so is the model's result. `distance`: what is left.
 std::optional<Layout> layout_by_content(const NamedTensor& reference, const NamedTensor& candidate, double* distance);
 
-/// "; if only the order of axes differs, a map rule says so (--map): conv = conv perm(0,4,1,2,3)"; "" when no order of
+/// "; if only the order of axes differs, use a map rule (--map): conv = conv perm(0,4,1,2,3)"; "" when no order of
 /// the candidate's axes gives the reference's shape. Where several do, the usual one is named: channels last, else
 /// first.
 std::string layout_advice(const std::string& reference_path, at::IntArrayRef reference,

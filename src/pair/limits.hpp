@@ -49,7 +49,7 @@ struct EvidenceLimits {
   Constant least_distance{1e-6, "rounding of fp32 samples: smaller distances are not told apart"};
   Constant apart{1.5, "times the smaller distance: tensors nearer to each other than that cannot be told apart"};
   Constant far_better{.3, "of a rival's distance: content is distinct"};
-  Constant likest{.05, "by which a twin's name must be less like"};
+  Constant similar_twin{.05, "by how much less similar a twin's name must be"};
   Constant unnamed_twin{.85, "worth of content shared with a tensor whose name is as like"};
   Constant telling{.5, "likeness from which a name is evidence of its own"};
   Constant telling_alone{.65, "the same where content does not speak"};

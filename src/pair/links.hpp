@@ -30,8 +30,8 @@ class PairingNames {
   double similarity(size_t reference, size_t candidate, bool* learned = nullptr) const;
   void learn(size_t reference, size_t candidate, const Layout& layout);
   std::optional<Layout> learned_layout(size_t reference, size_t candidate) const;
-  /// Reference tensors with a name at least `least` like the candidate's, in the same block; the likest first, at most
-  /// `most`.
+  /// Reference tensors with a name at least `least` like the candidate's, in the same block; the most similar first, at
+  /// most `most`.
   std::vector<size_t> like(size_t candidate, double least, size_t most) const;
   bool is_op(int side, size_t tensor) const { return tokens_[side][tensor].op; }  // side 0: reference, 1: candidate
 

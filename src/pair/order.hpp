@@ -14,8 +14,8 @@ class PairingOrder {
 
   /// A value is made after what it is computed from, in any program: does the candidate's tensor lie after the known
   /// counterparts of what the boundary is computed from, and before those of what is computed from it? A rotated query
-  /// is no counterpart of the product inside the norm before it. Always true where more than a tenth of the known pairs
-  /// contradict each other: the candidate's tensors are not in execution order (a file sorted by name).
+  /// is not a counterpart of the product inside the norm before it. Always true where more than a tenth of the known
+  /// pairs contradict each other: the candidate's tensors are not in execution order (a file sorted by name).
   bool possible(size_t boundary, size_t candidate) const {
     const auto place = static_cast<int64_t>(candidate);
     return !ordered_ || (after_[boundary] < place && place < before_[boundary]);

@@ -116,7 +116,7 @@ void pair_by_content(PortPairing& pairing, std::vector<std::string>& fused, cons
   for (const AutoPair& pair : found.pairs) {
     const size_t b = here.index[pair.reference];
     const NamedTensor &mine = here.tensors[pair.reference], &other = there.tensors[pair.candidate];
-    // An op's result in another width is no counterpart: the port's rounded copy has none here.
+    // An op's result in another width is not a counterpart: the port's rounded copy has none here.
     if (pairing.marked[b] || (is_op(mine) && mine.dtype != other.dtype)) continue;
     pairing.marked[b] = true;
     taken.insert(there.index[pair.candidate]);

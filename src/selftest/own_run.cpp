@@ -16,10 +16,10 @@ OwnRun run_own(const Dump& dump, const Program& program) {
   OwnRun own;
   std::vector<ReplayOptions> lanes(2);
   lanes[1].precision = Precision::fp64;
-  replay_in_step(dump, program, lanes, [&](const Crossing& crossing) -> Replacements {
-    const auto& computed = crossing.computed;
-    if (program.boundaries[crossing.boundary].comparable && at::isFloatingType(computed[0].scalar_type()))
-      own[crossing.boundary] = {computed[0].clone(), computed[1].clone()};
+  replay_in_step(dump, program, lanes, [&](const BoundaryEvent& event) -> Replacements {
+    const auto& computed = event.computed;
+    if (program.boundaries[event.boundary].comparable && at::isFloatingType(computed[0].scalar_type()))
+      own[event.boundary] = {computed[0].clone(), computed[1].clone()};
     return {};
   });
   return own;

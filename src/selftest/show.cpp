@@ -21,7 +21,7 @@ std::string family_line(const std::string& family, const std::string& dtype, con
 
 std::string family_table(const SelftestResult& result, const SelftestTally& all) {
   std::string out = fmt::format("{:9} {:6} {:>6} {:>6} {:>8} {:>6} {:>7} {:>13}\n", "family", "dtype", "faults",
-                                "found", "located", "named", "honest", "false alarms");
+                                "found", "located", "named", "benign", "false alarms");
   for (const auto& [key, tally] : by_family(result)) out += family_line(key.first, key.second, tally);
   return out + family_line("all", "", all);
 }

@@ -23,7 +23,7 @@ nlohmann::json read_manifest(const fs::path& file) {
   try {
     return nlohmann::json::parse(stream);
   } catch (const nlohmann::json::exception& error) {
-    throw Error(fmt::format("{}: is no JSON: {}", file.string(), error.what()));
+    throw Error(fmt::format("{}: is not JSON: {}", file.string(), error.what()));
   }
 }
 
@@ -90,12 +90,12 @@ SelftestSuite read_suite(const fs::path& folder, std::string_view only) {
     const auto faults = std::count_if(suite.pairs.begin(), suite.pairs.end(), [](const auto& p) { return p.fault; });
     if (suite.pairs.empty()) throw Error(fmt::format("no pair's file matches '{}'", only));
     if (only == "all" && (faults == 0 || faults == std::ssize(suite.pairs)))
-      throw Error("it needs faults and honest pairs: one kind alone measures nothing");
+      throw Error("it needs faults and benign pairs: one kind alone measures nothing");
     std::stable_sort(suite.pairs.begin(), suite.pairs.end(),
                      [](const auto& a, const auto& b) { return a.reference < b.reference; });
     check_files(suite, manifest);
   } catch (const nlohmann::json::exception& error) {
-    throw Error(fmt::format("{}: not as a self test's manifest: {}", file.string(), error.what()));
+    throw Error(fmt::format("{}: is not a self test's manifest: {}", file.string(), error.what()));
   } catch (const Error& error) {
     throw Error(fmt::format("{}: {}", file.string(), error.what()));
   }

@@ -10,7 +10,7 @@ namespace parity {
 struct SelftestPair {
   std::string file, reference;  // in the suite's folder
   std::string family, dtype, name;
-  bool fault = false;             // false: honest, differs by rounding alone
+  bool fault = false;             // false: benign, differs by rounding alone
   std::string diagnosis, module;  // of a fault: its kind, and the first boundary whose own value is wrong
   int call = 0;
 };
@@ -23,7 +23,7 @@ struct SelftestSuite {
 /// Reads `folder`/MANIFEST.json and checks that every file chosen is there and has the manifest's sha256. `only`:
 /// "all", or globs on file names, comma-separated. Throws Error, naming the file, for an unreadable or incomplete
 /// manifest, a missing or changed file, a choice that matches nothing, and a whole suite without faults or without
-/// honest pairs.
+/// benign pairs.
 SelftestSuite read_suite(const std::filesystem::path& folder, std::string_view only);
 
 }  // namespace parity

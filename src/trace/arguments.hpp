@@ -17,7 +17,7 @@ using ValueLookup = std::function<at::Tensor(int64_t id)>;
 torch::jit::Stack read_arguments(const Op& op, const c10::FunctionSchema& schema, Precision precision,
                                  const ValueLookup& lookup);
 
-/// The results as the recorder flattened them: tuples and lists opened, nullopt for what is no tensor.
+/// The results as the recorder flattened them: tuples and lists opened, nullopt for what is not a tensor.
 std::vector<std::optional<at::Tensor>> flatten_results(const torch::jit::Stack& results);
 
 /// Position of the argument called `name`, or nullopt.

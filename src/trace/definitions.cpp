@@ -22,7 +22,7 @@ class Arguments {
   }
   at::Tensor required(std::string_view name) const {
     at::Tensor value = tensor(name);
-    if (!value.defined()) throw Error(fmt::format("argument '{}' is no tensor", name));
+    if (!value.defined()) throw Error(fmt::format("argument '{}' is not a tensor", name));
     return value;
   }
   bool flag(std::string_view name) const {

@@ -12,8 +12,8 @@ namespace parity {
 /// Runs a program up to a selection, and through it, and keeps hold of the values asked for.
 class Approach {
  public:
-  /// `wanted`: ids to be held. With `port` the program runs from its begin and goes on from the port's values wherever
-  /// they are given; without, stored values are loaded and only what is missing is computed.
+  /// `wanted`: ids to be held. With `port` the program runs from its beginning and goes on from the port's values
+  /// wherever they are given; without, stored values are loaded and only what is missing is computed.
   Approach(const Dump& dump, const Program& program, const Flow& flow, const Selection& selection,
            std::set<int64_t> wanted, const PortValues& port);
 

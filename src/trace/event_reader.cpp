@@ -100,7 +100,7 @@ std::vector<std::optional<Value>> EventReader::optional_values(const char* name)
 std::vector<Value> EventReader::values(const char* name) const {
   std::vector<Value> result;
   for (auto& element : optional_values(name)) {
-    if (!element) fail(fmt::format("field '{}' holds null where a value is wanted", name));
+    if (!element) fail(fmt::format("field '{}' holds null where a value is required", name));
     result.push_back(*std::move(element));
   }
   return result;

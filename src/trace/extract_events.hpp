@@ -13,7 +13,7 @@ struct ExtractEvents {
   std::vector<nlohmann::json> events;    // after the leaves
   std::set<int64_t> external;            // ids that they refer to and that come from outside
   std::map<int64_t, std::string> names;  // of those that are arguments: the parameter's name
-  std::map<int64_t, std::string> keys;   // of those whose state at the begin the recording holds
+  std::map<int64_t, std::string> keys;   // of those whose state at the beginning the recording holds
   std::vector<std::string> outputs;      // paths of the selection's results
 };
 

@@ -61,7 +61,7 @@ at::Tensor Lane::get(int64_t id) {
 at::Tensor Lane::leaf(int64_t id) {
   if (const auto found = values_.find(id); found != values_.end()) return found->second;
   const auto leaf = leaves_.find(id);
-  if (leaf == leaves_.end()) throw Error(fmt::format("value {} is no leaf", id));
+  if (leaf == leaves_.end()) throw Error(fmt::format("value {} is not a leaf", id));
   return leaf_value(*leaf->second);
 }
 

@@ -25,7 +25,7 @@ class Lane {
 
   /// The value of a boundary that has just been reached, conjugate and negative bits resolved.
   at::Tensor at_boundary(size_t boundary);
-  /// Goes on from `replacement` there, in the lane's dtype; Arithmetic::exact keeps a wider one (its ops compute in
+  /// Goes on from `replacement` there, in the replay's dtype; Arithmetic::exact keeps a wider one (its ops compute in
   /// fp64 anyway, so a port that did not round goes on unrounded). Throws Error when the shape differs.
   void exchange(size_t boundary, const at::Tensor& replacement);
   /// The model itself is about to be called: goes on from its recorded arguments (ReplayOptions::recorded_inputs).

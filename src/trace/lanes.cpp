@@ -8,7 +8,7 @@
 #include "core/error.hpp"
 #include "trace/lane.hpp"
 #include "trace/settings.hpp"
-#include "trace/world.hpp"
+#include "trace/variant_run.hpp"
 
 namespace parity {
 namespace {
@@ -16,7 +16,7 @@ namespace {
 class InStep {
  public:
   InStep(const Dump& dump, const Program& program, const std::vector<ReplayOptions>& lanes,
-         const CrossingVisitor& visit, const DeviationSource& source, const OpObserver& observer)
+         const BoundaryVisitor& visit, const DeviationSource& source, const OpObserver& observer)
       : program_(program), visit_(visit), source_(source), observer_(observer), flow_(analyse_flow(program)) {
     for (const ReplayOptions& options : lanes) {
       lanes_.push_back(std::make_unique<Lane>(dump, program, flow_, options));
@@ -30,16 +30,16 @@ class InStep {
     const int begin = lanes_.front()->options().begin, end = lanes_.front()->end();
     cross(begin);
     for (int i = 0; i < end; ++i) {
-      if (i >= begin) start_worlds(i);
-      for (const auto& world : worlds_) world->step(i);
+      if (i >= begin) start_variants(i);
+      for (const auto& run : variants_) run->step(i);
       for (const auto& lane : lanes_)
         if (!lane->skips(i)) lane->step(i);
       if (observer_ && i >= begin) observer_(i, [&](int64_t id) { return lanes_.front()->get(id); });
       if (i >= begin) cross(i + 1);
       for (const auto& lane : lanes_)
         if (!lane->skips(i)) lane->release(i);
-      for (const auto& world : worlds_) world->release();
-      worlds_.remove_if([&](const auto& world) { return world->over(i); });
+      for (const auto& run : variants_) run->release();
+      variants_.remove_if([&](const auto& run) { return run->over(i); });
     }
     std::vector<ReplayReport> reports;
     for (const auto& lane : lanes_) reports.push_back(std::move(lane->report()));
@@ -47,11 +47,11 @@ class InStep {
   }
 
  private:
-  void start_worlds(int op) {
+  void start_variants(int op) {
     if (!source_) return;
     for (Deviation& deviation : source_(op)) {
       Lane& lane = *lanes_.at(deviation.lane);
-      worlds_.push_back(std::make_unique<World>(started_++, std::move(deviation), program_, flow_, lane));
+      variants_.push_back(std::make_unique<VariantRun>(started_++, std::move(deviation), program_, flow_, lane));
     }
   }
 
@@ -78,34 +78,34 @@ class InStep {
   }
 
   void visit_one() {
-    Crossing crossing{next_boundary_, {}, {}};
-    for (const auto& lane : lanes_) crossing.computed.push_back(lane->at_boundary(next_boundary_));
-    for (const auto& world : worlds_)
-      if (at::Tensor value = world->at_boundary(next_boundary_); value.defined())
-        crossing.deviating.push_back({world->number(), std::move(value)});
-    const Replacements replacements = visit_(crossing);
+    BoundaryEvent event{next_boundary_, {}, {}};
+    for (const auto& lane : lanes_) event.computed.push_back(lane->at_boundary(next_boundary_));
+    for (const auto& run : variants_)
+      if (at::Tensor value = run->at_boundary(next_boundary_); value.defined())
+        event.deviating.push_back({run->number(), std::move(value)});
+    const Replacements replacements = visit_(event);
     for (size_t l = 0; l < lanes_.size() && l < replacements.size(); ++l) {
       if (!replacements[l]) continue;
-      for (const auto& world : worlds_)
-        if (world->beside(*lanes_[l])) world->exchange(next_boundary_);
-      if (!replacements[l]->is_same(crossing.computed[l])) lanes_[l]->exchange(next_boundary_, *replacements[l]);
+      for (const auto& run : variants_)
+        if (run->beside(*lanes_[l])) run->exchange(next_boundary_);
+      if (!replacements[l]->is_same(event.computed[l])) lanes_[l]->exchange(next_boundary_, *replacements[l]);
     }
   }
 
   const Program& program_;
-  const CrossingVisitor& visit_;
+  const BoundaryVisitor& visit_;
   const DeviationSource& source_;
   const OpObserver& observer_;
   Flow flow_;
   std::vector<std::unique_ptr<Lane>> lanes_;
-  std::list<std::unique_ptr<World>> worlds_;
+  std::list<std::unique_ptr<VariantRun>> variants_;
   size_t next_boundary_ = 0, next_call_ = 0, started_ = 0;
 };
 
 }  // namespace
 
 std::vector<ReplayReport> replay_in_step(const Dump& dump, const Program& program,
-                                         const std::vector<ReplayOptions>& lanes, const CrossingVisitor& visit,
+                                         const std::vector<ReplayOptions>& lanes, const BoundaryVisitor& visit,
                                          const DeviationSource& deviations, const OpObserver& observer) {
   // Recorded below autograd and autocast, so replayed below them.
   const at::AutoDispatchBelowADInplaceOrView below_autograd;

@@ -1,5 +1,5 @@
 // Several replays of one program in step: the same boundary is reached by all of them before any goes on, so that what
-// they computed can be compared there and never has to be stored. Deviating worlds run beside a lane.
+// they computed can be compared there and never has to be stored. Variant runs go beside a replay.
 #pragma once
 #include <map>
 #include <vector>
@@ -15,15 +15,15 @@ struct DeviatingValue {
   at::Tensor value;
 };
 
-struct Crossing {
+struct BoundaryEvent {
   size_t boundary = 0;
-  std::vector<at::Tensor> computed;  // one a lane, valid during the call only
+  std::vector<at::Tensor> computed;  // one a replay, valid during the call only
   std::vector<DeviatingValue> deviating;
 };
 
-/// One a lane: the value to go on from; nullopt leaves the computed one. Deviations go on from their lane's.
+/// One a replay: the value to go on from; nullopt leaves the computed one. Deviations go on from their replay's.
 using Replacements = std::vector<std::optional<at::Tensor>>;
-using CrossingVisitor = std::function<Replacements(const Crossing&)>;
+using BoundaryVisitor = std::function<Replacements(const BoundaryEvent&)>;
 
 /// The deviations to be started at op `op`; each must rewrite that op, and later ones only besides.
 using DeviationSource = std::function<std::vector<Deviation>(int op)>;
@@ -31,11 +31,11 @@ using DeviationSource = std::function<std::vector<Deviation>(int op)>;
 /// Called after op `op` has run in the first lane; `value` gives that lane's values.
 using OpObserver = std::function<void(int op, const std::function<at::Tensor(int64_t id)>& value)>;
 
-/// Runs the lanes op by op. All options must agree on [begin, end). Memory: the live values of each lane, and of each
-/// deviation what differs from its lane until everything that differs has been replaced or dropped.
-/// Throws Error as `replay`.
+/// Runs the replays op by op. All options must agree on [begin, end). Memory: the live values of each replay, and of
+/// each deviation what differs from its replay until everything that differs has been replaced or dropped. Throws Error
+/// as `replay`.
 std::vector<ReplayReport> replay_in_step(const Dump& dump, const Program& program,
-                                         const std::vector<ReplayOptions>& lanes, const CrossingVisitor& visit,
+                                         const std::vector<ReplayOptions>& lanes, const BoundaryVisitor& visit,
                                          const DeviationSource& deviations = nullptr,
                                          const OpObserver& observer = nullptr);
 

@@ -57,7 +57,7 @@ struct Leaf {
   int position = 0;                // first used by the op or call at this position
   int64_t base = -1;  // it shares the memory of this value: base.as_strided(shape, strides, offset); -1: of none
   std::vector<int64_t> strides;
-  int64_t offset = 0;  // elements from the begin of base's storage
+  int64_t offset = 0;  // elements from the beginning of base's storage
 };
 
 /// A place where the reference's value has a name and can be compared or replaced.

@@ -6,9 +6,9 @@ namespace parity {
 
 ReplayReport replay(const Dump& dump, const Program& program, const ReplayOptions& options,
                     const BoundaryVisitor& visit) {
-  const auto visitor = [&](const Crossing& crossing) -> Replacements {
+  const auto visitor = [&](const BoundaryEvent& event) -> Replacements {
     if (!visit) return {std::nullopt};
-    return {visit(crossing.boundary, crossing.computed.front())};
+    return {visit(event.boundary, event.computed.front())};
   };
   return replay_in_step(dump, program, {options}, visitor).front();
 }

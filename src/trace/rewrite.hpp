@@ -21,10 +21,10 @@ struct OpCall {
   const Op& op;
   const c10::FunctionSchema& schema;
   torch::jit::Stack arguments;                                 // in schema order; change them and call `run`
-  std::function<Results(const torch::jit::Stack&)> run;        // rounded to the lane's dtypes
+  std::function<Results(const torch::jit::Stack&)> run;        // rounded to the replay's dtypes
   std::function<Results(const torch::jit::Stack&)> unrounded;  // Arithmetic::exact only: in fp64, not rounded
 
-  std::function<at::Tensor(int64_t)> leaf;  // any leaf of the program (another weight), in the lane's dtype
+  std::function<at::Tensor(int64_t)> leaf;  // any leaf of the program (another weight), in the replay's dtype
 
   /// The tensor argument called `name`; undefined when there is none.
   at::Tensor tensor(std::string_view name) const;
@@ -40,7 +40,7 @@ using Rewrite = std::function<Results(OpCall&)>;
 /// Ops that compute something else. A rewrite that throws, or whose result later ops refuse, ends its deviation
 /// silently: that fault is impossible here. Other shapes on the way are fine; at a boundary such a value is left out.
 struct Deviation {
-  size_t lane = 0;                  // number of the lane that it runs beside
+  size_t lane = 0;                  // number of the replay that it runs beside
   std::map<int, Rewrite> rewrites;  // by index into Program::ops
 };
 

@@ -76,7 +76,7 @@ std::vector<ClipHypothesis> simple_hypotheses(int channels);
 /// The reference under a hypothesis, but for its offset; fp32 in [0, 1].
 Frame changed(const Frame& reference, const ClipHypothesis& hypothesis);
 
-/// Both clips again, from their begin: mean MSE of the candidate against the changed reference.
+/// Both clips again, from the beginning: mean MSE of the candidate against the changed reference.
 double error_under(FrameSource& reference, FrameSource& candidate, const ClipHypothesis& hypothesis);
 
 /// Frames far below the rest, from their numbers alone.

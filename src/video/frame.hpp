@@ -19,7 +19,7 @@ struct Frame {
   Sample sample = Sample::u8;
   float zero = 0, span = 255;
   std::vector<std::byte> bytes;
-  std::optional<double> time;  // seconds since the clip's begin, where the file says so
+  std::optional<double> time;  // seconds since the clip's beginning, where the file says so
 
   size_t count() const {
     return static_cast<size_t>(width) * static_cast<size_t>(height) * static_cast<size_t>(channels);
@@ -60,8 +60,8 @@ class FrameSource {
  public:
   virtual ~FrameSource() = default;
   virtual const ClipFacts& facts() const = 0;
-  /// False at the end. Throws Error (file, frame, what to do) for what cannot be decoded: a truncated clip is no short
-  /// clip.
+  /// False at the end. Throws Error (file, frame, what to do) for what cannot be decoded: a truncated clip is not a
+  /// short clip.
   virtual bool read(Frame& frame) = 0;
 };
 

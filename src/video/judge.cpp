@@ -90,7 +90,8 @@ VideoThresholds read_thresholds(const std::string& file) {
   const json root = json::parse(stream, nullptr, /*allow_exceptions=*/false);
   if (!root.is_object() || !root.contains("video") || !root["video"].is_object())
     throw Error(fmt::format(
-        "{}: is no thresholds file (a JSON object with an object \"video\"); see reports/video-thresholds.json", file));
+        "{}: is not a thresholds file (a JSON object with an object \"video\"); see reports/video-thresholds.json",
+        file));
   VideoThresholds t;
   for (const auto& [key, value] : root["video"].items()) {
     if (key == "psnr" && value.is_array())

@@ -105,7 +105,7 @@ class DifferencePool {
 
   std::vector<uint64_t> counts_;  // of integers
   double unit_ = 1;
-  mutable std::vector<float> floats_;  // sorted when asked for percentiles: order is no part of its value
+  mutable std::vector<float> floats_;  // sorted when asked for percentiles: order is not part of its value
   mutable bool sorted_ = false;
   std::vector<uint64_t> bins_;
   bool binned_ = false;

@@ -172,7 +172,7 @@ class Intents {
     if (reference_[r].name.plain == candidate_[c].name.plain) return "names equal but for the leaf's word";
     const double votes = form_votes_.count(forms_[0].of[r], forms_[1].of[c]);
     if (votes >= 0.5) return fmt::format("content of {:.0f} tensors of these names", votes);
-    return fmt::format("likest name ({:.2f})", likeness(reference_[r].name, candidate_[c].name));
+    return fmt::format("most similar name ({:.2f})", likeness(reference_[r].name, candidate_[c].name));
   }
 
   Intent intent(size_t r) const {

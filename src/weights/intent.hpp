@@ -29,7 +29,7 @@ struct Held {
 struct Intent {
   std::optional<size_t> candidate;
   bool same_name = false;  // equal names on both sides: these are authoritative
-  std::string evidence;    // "name", "name as in 29 other pairs", "likest name (0.71)"
+  std::string evidence;    // "name", "name as in 29 other pairs", "most similar name (0.71)"
 };
 
 /// By reference unit. `similar`: pairs that are alike without being equal; they count half.

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kChunk = 1 << 16;   // elements a thread takes at once
 constexpr int64_t kRun = 1 << 10;     // elements summed in fp32 before they go to fp64
-constexpr double kRoundoff = 0x1p-9;  // bf16, of the largest honest rounding
+constexpr double kRoundoff = 0x1p-9;  // bf16, of the largest legitimate rounding
 constexpr double kSummation = 2e-6;   // fp32 sums of a run
 
 using Lanes = float __attribute__((vector_size(16)));

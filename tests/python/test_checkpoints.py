@@ -130,7 +130,7 @@ def damaged(case, config, tensors):
     if case == "another model":
         tensors.clear()
         tensors["h.0.ln_1.weight"] = torch.ones(3)
-        return "is no Wan or SkyReels-V2 transformer"
+        return "is not a Wan or SkyReels-V2 transformer"
     if case == "other naming":
         config.clear()
         config.update(RECIPES["diffusers-wan-t2v"].config, _class_name="WanTransformer3DModel")
@@ -173,4 +173,4 @@ def test_a_recording_of_another_configuration_is_refused(tmp_path, good):
     (tmp_path / "config.json").write_text(json.dumps(config))
     safetensors_torch.save_file(tensors, tmp_path / "model.safetensors")
     done = bench(tmp_path, "--reference", ROOT / "reference_dumps" / "wan-i2v.bf16.h5")
-    assert done.returncode == 2 and "is no recording of this configuration" in done.stderr
+    assert done.returncode == 2 and "is not a recording of this configuration" in done.stderr

@@ -204,7 +204,7 @@ def test_nothing_recorded_is_an_error(tmp_path):
     (lambda p: parity_probe.jax.record(forward, p / "a.h5", functions=["attention"]), parity_probe.Error, "package.module:function"),
     (lambda p: parity_probe.jax.record(forward, p / "a.h5", functions=["no.such:f"]), parity_probe.Error, "cannot be imported"),
     (lambda p: parity_probe.jax.record(forward, p / "a.h5", functions=["test_jax_functions:Model.stop"]), parity_probe.Error, "'stop' is not in"),
-    (lambda p: parity_probe.jax.record(forward, p / "a.h5", functions=["math:sin"]), parity_probe.Error, "no Python function")])
+    (lambda p: parity_probe.jax.record(forward, p / "a.h5", functions=["math:sin"]), parity_probe.Error, "not a Python function")])
 def test_misuse(tmp_path, make, error, text):
     with pytest.raises(error, match=text):
         make(tmp_path if error is not TypeError else tmp_path / "a.h5")

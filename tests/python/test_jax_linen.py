@@ -58,7 +58,7 @@ def test_modules_by_path(tmp_path, name, mode):
     before = run(IDS)
     with parity_probe.jax.record(model, tmp_path / "a.h5"):
         inside = run(IDS)
-        model.init(jax.random.key(1), IDS)  # initialising is no call
+        model.init(jax.random.key(1), IDS)  # initialising is not a call
         Layer(8).init_with_output(jax.random.key(1), before[1])  # a stranger
     assert all(map(same, before, inside)) and all(map(same, before, run(IDS)))
     r = Recording(tmp_path / "a.h5")

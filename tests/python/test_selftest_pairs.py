@@ -107,7 +107,7 @@ def test_a_pair_is_what_it_says(entry):
 
 
 @pytest.mark.parametrize("lie", [
-    dict(file="gpt2.fp32.fault.relu.h5"),                    # a fault called honest
+    dict(file="gpt2.fp32.fault.relu.h5"),                    # a fault called benign
     dict(file="gpt2.bf16.fault.no-causal-mask.h5"),
     dict(reference="gpt2.bf16.h5"),                          # another reference
     dict(kind="fault", module="transformer.wte", call=0),    # a module that is right

@@ -238,7 +238,7 @@ def test_other_inputs_and_weights_are_named(tmp_path):
         model.layers[2].weight[:] = model.layers[2].weight.flip(0)
     recorded(model, x, tmp_path / "weight.h5")
     first = compare(tmp_path / "ref.h5", tmp_path / "weight.h5", tmp_path)[1]["first_divergence"]
-    assert first["path"] == "weights/layers.2.weight" and "same numbers at other places" in first["diagnosis"]
+    assert first["path"] == "weights/layers.2.weight" and "same numbers in other places" in first["diagnosis"]
 
 
 def test_a_map_and_another_layout(tmp_path):

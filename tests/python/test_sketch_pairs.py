@@ -36,7 +36,7 @@ def exact_verdict(a, b):
 
 def test_pairs_with_a_known_answer(tmp_path):
     """Both sides as sketches of 256 buckets, less than most tensors have numbers. A fault whose largest relative L2 difference anywhere is above the
-    detection limit (2 unit roundoffs) is found; no honest pair fails that the whole tensors would pass."""
+    detection limit (2 unit roundoffs) is found; no benign pair fails that the whole tensors would pass."""
     pairs, found, references, errors = json.loads((SUITE / "MANIFEST.json").read_text())["pairs"], Counter(), {}, []
     for pair in pairs:
         if pair["reference"] not in references:

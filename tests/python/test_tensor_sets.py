@@ -161,7 +161,7 @@ class Own:
 @pytest.mark.parametrize("what, words", [
     ({"a": Evil()}, "refers to 'posix.system'"), (Own(), "refers to '__main__.Own'"), (torch.nn.Linear(2, 2), "refers to 'torch.nn.modules.linear.Linear'"),
     ({"a": np.float64(3)}, "refers to 'numpy"), ({}, "holds no tensor"), ({"x": 3}, "holds no tensor"), ({(1, 2): torch.ones(1)}, "keys are neither"),
-    ({"a": {"b": torch.ones(1)}, "a.b": torch.ones(1)}, "two tensors are called 'a.b'"), ({"a\nb": torch.ones(1)}, "no printable text"),
+    ({"a": {"b": torch.ones(1)}, "a.b": torch.ones(1)}, "two tensors are called 'a.b'"), ({"a\nb": torch.ones(1)}, "not printable text"),
     ({"a": torch.ones(2, 2).to_sparse()}, "refers to 'torch._utils._rebuild_sparse_tensor'"), ({"a": {1, 2}}, "refers to"),
     (torch.ones(1).expand(1 << 20), "does not lie in its storage")])
 def test_what_torch_saves_beyond_a_state_dict(tmp_path, what, words, monkeypatch):
@@ -212,13 +212,13 @@ def npy(descr="'<f4'", order="False", shape="(2,)", data=b"\0" * 8, header=None,
 
 HOSTILE_NPY = [
     (npy(), None), (npy("'>f4'"), "is big-endian"), (npy("'|O'"), "holds Python objects"), (npy("'<U4'"), "NumPy type '<U4'"), (npy("[('a', '<f4')]"), "array of records"),
-    (npy("'<f16'"), "'<f16'"), (npy("'<M8[ns]'"), "cannot be read"), (npy("''"), "NumPy type ''"), (npy(order="Maybe"), "fortran_order"), (npy(shape="(-2,)"), "is no shape"),
-    (npy(shape="(2.5,)"), "is no shape"), (npy(shape="(3,)"), "makes 12 bytes of data, 8 are there: the file is truncated"), (npy(shape="(1,)"), "several arrays"),
+    (npy("'<f16'"), "'<f16'"), (npy("'<M8[ns]'"), "cannot be read"), (npy("''"), "NumPy type ''"), (npy(order="Maybe"), "fortran_order"), (npy(shape="(-2,)"), "is not a shape"),
+    (npy(shape="(2.5,)"), "is not a shape"), (npy(shape="(3,)"), "makes 12 bytes of data, 8 are there: the file is truncated"), (npy(shape="(1,)"), "several arrays"),
     (npy(shape="(4611686018427387904, 4)"), "impossible shape"), (npy(shape="(9223372036854775807,)"), "impossible shape"),
-    (npy(shape="(0, 9223372036854775807, 9223372036854775807)", data=b""), "impossible shape"), (npy(shape="(99999999999999999999,)"), "is no shape"),
+    (npy(shape="(0, 9223372036854775807, 9223372036854775807)", data=b""), "impossible shape"), (npy(shape="(99999999999999999999,)"), "is not a shape"),
     (npy(shape="(" + "1," * 70 + "2)"), "impossible shape"), (npy(version=b"\x09\x00"), "version 9"), (npy(header="{'descr': '<f4'}"), "lacks 'fortran_order'"),
     (npy(header="__import__('os')"), "cannot be understood"), (npy(header="{'descr': '<f4"), "cannot be understood"), (npy("'|b1'", data=b"\1\7"), "other than 0 and 1"),
-    (b"\x93NUMPY\x02\x00\xff\xff\xff\xff" + b" " * 100, "a header of 4294967295 bytes"), (b"\x93NUMPY", "is no NumPy array file"), (b"", "is empty"), (b"hello, numpy!!", "is no NumPy")]
+    (b"\x93NUMPY\x02\x00\xff\xff\xff\xff" + b" " * 100, "a header of 4294967295 bytes"), (b"\x93NUMPY", "is not a NumPy array file"), (b"", "is empty"), (b"hello, numpy!!", "is not a NumPy")]
 
 
 @pytest.mark.parametrize("number", range(len(HOSTILE_NPY)))
@@ -232,7 +232,7 @@ def test_npy_files_and_entries_that_cannot_be(tmp_path, number):
         check(tmp_path / "b.npz", {"a": np.zeros(2, "f4")})
     else:
         refused(tmp_path / "a.npy", words)
-        refused(tmp_path / "b.npz", "is no NumPy array file" if words == "is empty" else words)
+        refused(tmp_path / "b.npz", "is not a NumPy array file" if words == "is empty" else words)
 
 
 def test_archives_that_cannot_be(tmp_path):
@@ -247,14 +247,14 @@ def test_archives_that_cannot_be(tmp_path):
     write(("a.npy", npy()), ("a.npy", npy()))
     refused(path, "entry 'a.npy' is there twice")
     write(("a.txt", b"x"))
-    refused(path, "is no .npy array")
+    refused(path, "is not an .npy array")
     write(("a.npy", npy()), how=zipfile.ZIP_BZIP2)
     refused(path, "compressed by method 12")
     write()
     refused(path, "holds no tensor")
     path.write_bytes(b"PK\x03\x04 and no more")
-    refused(path, "is no zip archive")
-    # a bomb: 1 GB of zeros in 1 MB is an honest array, more than deflate can do is not
+    refused(path, "is not a zip archive")
+    # a bomb: 1 GB of zeros in 1 MB is a legitimate array, more than deflate can do is not
     data = write(("a.npy", npy(shape="(250,)", data=b"\0" * 1000)), how=zipfile.ZIP_DEFLATED)
     where = data.rindex(b"PK\x01\x02")
     data[where + 24:where + 28] = struct.pack("<I", 0xfffffff0)

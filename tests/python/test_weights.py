@@ -1,4 +1,4 @@
-"""parity-check weights: honest conversions pass with the whole mapping, every seeded fault is named, the saved map pairs the boundaries.
+"""parity-check weights: correct conversions pass with the whole mapping, every seeded fault is named, the saved map pairs the boundaries.
 
 The oracle for who is whose counterpart is the conversion that the test itself did.
 """
@@ -59,7 +59,7 @@ def wan():
     return wf.original()
 
 
-# --- honest conversions -----------------------------------------------------------------------------------------------
+# --- correct conversions ----------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("model_type", ["t2v", "i2v"])
 def test_diffusers_names_and_dtypes(tmp_path, dtype, model_type):

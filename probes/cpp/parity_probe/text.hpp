@@ -8,7 +8,7 @@
 
 namespace parity::probe {
 
-// Bytes of the UTF-8 sequence at the begin of `text`; 0 when it is none (Unicode 15, table 3-7).
+// Bytes of the UTF-8 sequence at the beginning of `text`; 0 when it is none (Unicode 15, table 3-7).
 inline std::size_t utf8_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
   const auto follows = [&](std::size_t i, unsigned low = 0x80, unsigned high = 0xbf) {
@@ -24,7 +24,7 @@ inline std::size_t utf8_length(std::string_view text) {
   return 0;
 }
 
-/// `text` as a JSON string; bytes that are no UTF-8 become U+FFFD.
+/// `text` as a JSON string; bytes that are not UTF-8 become U+FFFD.
 inline std::string quoted(std::string_view text) {
   std::string out = "\"";
   for (std::size_t i = 0; i < text.size();) {

@@ -10,7 +10,7 @@ def is_torch(array):
 
 
 def bits(array, name):
-    """(dtype name, bits) of `array`, any shape. Raises TypeError that names `name` when its elements are no numbers parity-dump/1 knows."""
+    """(dtype name, bits) of `array`, any shape. Raises TypeError that names `name` when its elements are not numbers that parity-dump/1 knows."""
     if is_torch(array):
         from .torch_bits import storable, torch_bits
         if not storable(array):

@@ -59,11 +59,11 @@ def _calls(events):
 
 
 def show(path, everything=False):
-    """Prints the summary of the file at `path`; returns exit status 0. Raises parity_probe.Error when it is no parity-dump."""
+    """Prints the summary of the file at `path`; returns exit status 0. Raises parity_probe.Error when it is not a parity-dump."""
     try:
         f = h5py.File(path, "r", locking=False)
     except (OSError, ValueError) as e:
-        raise Error(f"{path}: no HDF5 file that can be opened: {e}") from e
+        raise Error(f"{path}: not an HDF5 file that can be opened: {e}") from e
     with f:
         if not str(f.attrs.get("format", "")).startswith("parity-dump/"):
             raise Error(f"{path}: not a parity-dump (no attribute 'format')")

@@ -254,7 +254,7 @@ def sketch_bits(dtype, raw, shard=None, buckets=None):
 
 def sketch(array, shard=None, buckets=None):
     """The sketch of an array (numpy, torch, jax, ml_dtypes), or of the part of a larger one that `shard` describes: (axis, offset, total), a list of such,
-    or a Place. Raises TypeError for elements that are no numbers, ValueError for a part that does not lie in the whole."""
+    or a Place. Raises TypeError for elements that are not numbers, ValueError for a part that does not lie in the whole."""
     from .arrays import bits
     dtype, raw = bits(array, "sketch")
     return sketch_bits(dtype, raw, shard, buckets)

@@ -19,7 +19,7 @@ class _Recording:
         try:
             self.file = h5py.File(path, "r", locking=False)
         except (OSError, ValueError) as e:
-            raise Error(f"{path}: no HDF5 file that can be opened: {e}") from e
+            raise Error(f"{path}: not an HDF5 file that can be opened: {e}") from e
         self.path, attributes = os.fspath(path), self.file.attrs
         if not str(attributes.get("format", "")).startswith("parity-dump/"):
             raise Error(f"{path}: not a parity-dump (no attribute 'format')")

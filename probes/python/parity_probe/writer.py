@@ -1,4 +1,4 @@
-"""Writer: records arrays under names, for ports that are no torch.nn.Module. What it writes is a parity-dump/1 file without a program."""
+"""Writer: records arrays under names, for ports that are not a torch.nn.Module. What it writes is a parity-dump/1 file without a program."""
 import contextlib
 import os
 import threading
@@ -38,7 +38,7 @@ class Writer:
 
         `shard`, at level sketch: `array` is the part of tensor `path` that begins at `offset` of `axis`, whose size is `total` there: (axis, offset, total), a
         list of such for several axes, or a parity_probe.sketch.Place for any regular part. parity_probe.sketch_files.merge adds the ranks' files up.
-        Raises ValueError (unknown role, a part that does not lie in the whole), TypeError (elements that are no numbers), parity_probe.Error (closed, disk full, ...).
+        Raises ValueError (unknown role, a part that does not lie in the whole), TypeError (elements that are not numbers), parity_probe.Error (closed, disk full, ...).
         """
         if role not in ROLES:
             raise ValueError(f"{self.path}: role must be one of {', '.join(ROLES)}, not {role!r}")

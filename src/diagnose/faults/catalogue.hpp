@@ -18,7 +18,7 @@ struct FaultHypothesis {
   Gate gate = Gate::logic;      // dtype_path for roundings
   bool fixed_amplitude = true;  // false: the size is free (an eps), so any significant amplitude fits
   Deviation deviation;
-  bool exact = false;  // runs beside the lane of exactly rounded ops
+  bool exact = false;  // runs beside the replay of exactly rounded ops
   int wide_op = -1;    // this op alone is left unrounded
   bool joint = false;  // also tried at all places of the module call together
   bool valid = false;  // not a fault but another valid algorithm: part of the null distribution
@@ -43,7 +43,7 @@ class ProgramIndex {
   const Leaf* leaf(int64_t id) const;
   /// Value ids among op `index`'s arguments, in order.
   const std::vector<int64_t>& reads(int index) const { return reads_[index]; }
-  /// Value id of argument number `position`, -1 when it is no tensor.
+  /// Value id of argument number `position`, -1 when it is not a tensor.
   int64_t argument(int index, size_t position) const;
   /// The number at argument `position`, nullopt when it is none.
   std::optional<double> number(int index, size_t position) const;
@@ -84,7 +84,7 @@ void fused_attention(const ProgramIndex& program, int index, Hypotheses& to);
 
 class Catalogue {
  public:
-  /// Lanes that the logic faults (fp64) and the cast placements (exact) deviate from.
+  /// Replays that the logic faults (fp64) and the cast placements (exact) deviate from.
   Catalogue(const Program& program, size_t logic_lane, size_t cast_lane);
   std::vector<FaultHypothesis> at(int op) const;
   const ProgramIndex& index() const { return index_; }

@@ -193,7 +193,7 @@ void channels(const ProgramIndex& program, int index, Hypotheses& to) {
 }
 
 void routing(const ProgramIndex& program, int index, Hypotheses& to) {
-  add_fault(to, program, index, "expert routing", "the least scores chosen", [](OpCall& call) {
+  add_fault(to, program, index, "expert routing", "the lowest scores chosen", [](OpCall& call) {
     call.set("largest", false);
     return call.run_again();
   });

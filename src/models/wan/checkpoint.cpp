@@ -77,7 +77,7 @@ WanCheckpoint::WanCheckpoint(const path& place)
   const bool diffusers = tensors_.has("condition_embedder.time_proj.weight");
   if (!diffusers && !tensors_.has("time_projection.1.weight"))
     throw Error(
-        fmt::format("{}: is no Wan or SkyReels-V2 transformer (no 'time_projection.1.weight', no "
+        fmt::format("{}: is not a Wan or SkyReels-V2 transformer (no 'time_projection.1.weight', no "
                     "'condition_embedder.time_proj.weight')",
                     file_.string()));
   if (diffusers != config_.diffusers)

@@ -20,7 +20,7 @@ at::Tensor per_token(const at::Tensor& x, const Grid& grid) {
 }  // namespace
 
 at::Tensor WanModel::frame_rate(const WanInputs& inputs, Probe& probe) const {
-  if (!inputs.fps.defined()) throw Error("[wan] the model wants a frame rate, the recording has no input 'fps'");
+  if (!inputs.fps.defined()) throw Error("[wan] the model needs a frame rate, the recording has no input 'fps'");
   auto x = probe("fps_embedding", at::embedding(weights_.fps_embedding, inputs.fps.to(at::kLong)));
   x = linear("fps_projection.0", cast(WanCast::fps, x, probe), weights_.fps0, probe);
   x = probe("fps_projection.1", ops_.silu(x));

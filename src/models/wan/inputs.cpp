@@ -44,7 +44,7 @@ const nlohmann::json* root_call(const Dump& dump, int call) {
   return nullptr;
 }
 
-// An argument that was no tensor; null when it was not given.
+// An argument that was not a tensor; null when it was not given.
 nlohmann::json literal(const Dump& dump, int call, const std::string& name) {
   const auto* event = root_call(dump, call);
   if (!event || !event->contains("literals") || !event->at("literals").is_object()) return nullptr;

@@ -23,8 +23,8 @@ at::Tensor WanModel::linear(std::string_view name, const at::Tensor& x, const Af
 at::Tensor WanModel::embed_patches(const WanInputs& inputs, Probe& probe) const {
   auto x = inputs.latents;
   if (x.dim() != 5)
-    throw Error(fmt::format("[wan] the latents have {} dimensions; (batch, channels, frames, height, width) is wanted",
-                            x.dim()));
+    throw Error(fmt::format(
+        "[wan] the latents have {} dimensions; (batch, channels, frames, height, width) is expected", x.dim()));
   if (inputs.condition.defined()) x = at::cat({x, inputs.condition}, 1);
   const auto as_recorded = x.scalar_type();
   x = x.to(redirect(as_recorded, precision_));

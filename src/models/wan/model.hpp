@@ -23,7 +23,7 @@ struct WanInputs {
 };
 
 /// A cast of the model under its dtype path: to which dtype, and whether the recorded program has it. One that changes
-/// nothing in the recorded dtypes is no op there, so it is no probe point either, under any precision.
+/// nothing in the recorded dtypes is not an op there, so it is not a probe point either, under any precision.
 struct CastPoint {
   std::string_view name;
   at::ScalarType to;

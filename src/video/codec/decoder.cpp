@@ -66,12 +66,12 @@ bool Decoder::next() {
     container_.feed(*codec_);
   }
   if (frame_->flags & AV_FRAME_FLAG_CORRUPT || frame_->decode_error_flags != 0) clip_.broken("damaged data");
-  heed(complaints_.take());
+  consider(complaints_.take());
   return true;
 }
 
 /// A check sum that does not fit is damage; what else a decoder complains about may be meant so.
-void Decoder::heed(std::string complaint) {
+void Decoder::consider(std::string complaint) {
   if (complaint.empty()) return;
   std::erase_if(complaint, [](char c) { return c == '\n'; });
   if (complaint.find("CRC") != std::string::npos) clip_.broken(complaint);

@@ -35,7 +35,7 @@ class Decoder {
   const AVCodecContext& context() const { return *codec_; }
 
  private:
-  void heed(std::string complaint);
+  void consider(std::string complaint);
 
   ClipBeingRead& clip_;
   Container& container_;

@@ -26,7 +26,7 @@ class Call:
 
 class Instances:
     """The calls of one run of a traced program. A trace knows calls by serial, and one trace may serve several calls (a jitted function inside), so each chain
-    of serials is a call; what is no serial in it only tells such calls apart."""
+    of serials is a call; what is not a serial in it only tells such calls apart."""
 
     def __init__(self, base, known):
         self._base, self._known, self._found = base, known, {(): base}

@@ -40,7 +40,7 @@ def find(spec):
     """(name, Python function) of a name or an object. Raises parity_probe.Error when it leads to none."""
     function = inner(_resolve(spec) if isinstance(spec, str) else spec)
     if function is None:
-        raise Error(f"function {spec!r}: is no Python function; name the function that calls it")
+        raise Error(f"function {spec!r}: is not a Python function; name the function that calls it")
     return function.__name__.strip("<>"), function
 
 

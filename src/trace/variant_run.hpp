@@ -1,26 +1,26 @@
-// A deviating world: only what differs from the lane beside it. Private to src/trace.
+// A variant run: only what differs from the replay beside it. Private to src/trace.
 #pragma once
 #include "trace/lane.hpp"
 #include "trace/rewrite.hpp"
 
 namespace parity {
 
-class World {
+class VariantRun {
  public:
-  World(size_t number, Deviation deviation, const Program& program, const Flow& flow, Lane& lane);
-  World(const World&) = delete;
-  World& operator=(const World&) = delete;
+  VariantRun(size_t number, Deviation deviation, const Program& program, const Flow& flow, Lane& lane);
+  VariantRun(const VariantRun&) = delete;
+  VariantRun& operator=(const VariantRun&) = delete;
 
   size_t number() const { return number_; }
   bool beside(const Lane& lane) const { return &lane_ == &lane; }
-  /// Computes op `op` again if it is rewritten or reads what differs. To be called before the lane's own step, whose
+  /// Computes op `op` again if it is rewritten or reads what differs. To be called before the replay's own step, whose
   /// in-place writes would change the arguments.
   void step(int op);
-  /// After the lane's release: drops what the lane has dropped.
+  /// After the replay's release: drops what the replay has dropped.
   void release();
   /// The deviating value of a boundary, or undefined.
   at::Tensor at_boundary(size_t boundary) const;
-  /// The lane goes on from a given value there, and so does this world.
+  /// The replay goes on from a given value there, and so does this variant run.
   void exchange(size_t boundary);
   /// Nothing differs any more, and nothing will.
   bool over(int op) const;

@@ -1,11 +1,11 @@
-#include "trace/world.hpp"
+#include "trace/variant_run.hpp"
 
 #include "core/error.hpp"
 #include "trace/operator.hpp"
 
 namespace parity {
 
-World::World(size_t number, Deviation deviation, const Program& program, const Flow& flow, Lane& lane)
+VariantRun::VariantRun(size_t number, Deviation deviation, const Program& program, const Flow& flow, Lane& lane)
     : number_(number),
       deviation_(std::move(deviation)),
       program_(program),
@@ -20,13 +20,13 @@ World::World(size_t number, Deviation deviation, const Program& program, const F
           [this](int64_t id) { return lane_.recorded_dtype(id); }, lane.options().arithmetic,
           [this](int64_t id) { return lane_.leaf(id); }) {}
 
-void World::step(int index) {
+void VariantRun::step(int index) {
   const OpFlow& op = flow_.ops[index];
   const bool touched =
       std::any_of(op.reads.begin(), op.reads.end(), [&](int64_t id) { return differing_.contains(id); });
   if (dead_ || (!touched && !deviation_.rewrites.contains(index))) return;
   if (op.fresh.empty() && op.writes.empty()) return;
-  // Stored results stand for an opaque op in every world; an empty buffer has none.
+  // Stored results stand for an opaque op in every variant run; an empty buffer has none.
   if (!program_.ops[index].opaque.empty() && !is_uninitialised(program_.ops[index].kind)) return;
   try {
     for (const int64_t id : op.writes) take_over(id);
@@ -37,7 +37,7 @@ void World::step(int index) {
   }
 }
 
-void World::compute(const Op& op, int index) {
+void VariantRun::compute(const Op& op, int index) {
   const auto rewrite = deviation_.rewrites.find(index);
   const Executed done = executor_.run(op, !flow_.ops[index].writes.empty(),
                                       rewrite == deviation_.rewrites.end() ? nullptr : &rewrite->second);
@@ -47,13 +47,13 @@ void World::compute(const Op& op, int index) {
   }
 }
 
-void World::take_over(int64_t id) {
+void VariantRun::take_over(int64_t id) {
   const auto own = differing_.find(id);
   const at::Tensor written = own == differing_.end() ? lane_.get(id) : own->second;
   const auto shares = [&](const at::Tensor& tensor) {
     return tensor.is_alias_of(written) && tensor.scalar_type() == written.scalar_type();
   };
-  // A view made in this world may still lie in the lane's memory.
+  // A view made in this variant run may still lie in the replay's memory.
   if (std::none_of(lane_.values().begin(), lane_.values().end(), [&](const auto& v) { return shares(v.second); }))
     return;
   const auto elements = static_cast<int64_t>(written.storage().nbytes() / written.element_size());
@@ -67,17 +67,17 @@ void World::take_over(int64_t id) {
     if (!differing_.contains(other) && shares(tensor)) differing_[other] = moved(tensor);
 }
 
-void World::release() {
+void VariantRun::release() {
   std::erase_if(differing_, [&](const auto& entry) { return !lane_.alive(entry.first); });
 }
 
-at::Tensor World::at_boundary(size_t boundary) const {
+at::Tensor VariantRun::at_boundary(size_t boundary) const {
   const auto found = differing_.find(program_.boundaries[boundary].value.id);
   if (found == differing_.end() || found->second.sizes().vec() != program_.boundaries[boundary].value.shape) return {};
   return found->second.resolve_conj().resolve_neg();
 }
 
-void World::exchange(size_t boundary) {
+void VariantRun::exchange(size_t boundary) {
   const int64_t id = program_.boundaries[boundary].value.id;
   const auto found = differing_.find(id);
   if (found == differing_.end()) return;
@@ -88,7 +88,7 @@ void World::exchange(size_t boundary) {
     differing_.erase(found);
 }
 
-bool World::over(int op) const {
+bool VariantRun::over(int op) const {
   return dead_ || (differing_.empty() && deviation_.rewrites.upper_bound(op) == deviation_.rewrites.end());
 }
 

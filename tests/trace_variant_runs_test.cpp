@@ -7,7 +7,7 @@
 
 namespace parity {
 
-TEST_CASE("worlds: in-place writes through views made in a world never reach the lane beside it") {
+TEST_CASE("variant runs: in-place writes through views made in one never reach the replay beside it") {
   const std::filesystem::path suite = PARITY_SOURCE_DIR "/reference_dumps/selftest";
   const Dump dump(suite / "wan.fp32.h5");  // its RoPE writes into slices of an empty tensor
   const Program program = load_program(dump);
@@ -15,7 +15,7 @@ TEST_CASE("worlds: in-place writes through views made in a world never reach the
     std::vector<at::Tensor> values;
     replay_in_step(
         dump, program, {ReplayOptions{}},
-        [&](const Crossing& c) -> Replacements {
+        [&](const BoundaryEvent& c) -> Replacements {
           values.push_back(c.computed[0].clone());
           return {};
         },
