@@ -71,7 +71,7 @@ void check_refused(const std::filesystem::path& reference, const std::filesystem
 
 }  // namespace
 
-TEST_CASE("compare: a damaged value of the candidate's recording is no verdict") {
+TEST_CASE("compare: a damaged value of the candidate's recording is not a verdict") {
   const Scratch scratch;
   const auto bad = scratch / "bad.h5";
   const parity::Dump dump(kDataFolder / "gpt2.h5");
@@ -87,7 +87,7 @@ TEST_CASE("compare: a damaged value of the candidate's recording is no verdict")
   }
 }
 
-TEST_CASE("compare: a damaged whole tensor in a recording of sketches is no verdict") {
+TEST_CASE("compare: a damaged whole tensor in a recording of sketches is not a verdict") {
   const Scratch scratch;
   const auto good = scratch / "good.h5", bad = scratch / "bad.h5";
   for (const auto& path : {good, bad}) {

@@ -45,7 +45,7 @@ TEST_CASE("limits: a change without a reason, an unknown name and no number are 
   refused(R"({"half_ratio": {"value": 2}})", "'half_ratio' needs a number 'value' and an 'origin'");
   refused(R"({"half_ratoi": {"value": 2, "origin": "x"}})", "there is no threshold 'half_ratoi'");
   refused(R"({"half_ratio": {"value": -2, "origin": "x"}})", "'half_ratio' must be a positive number");
-  refused("[1", "no JSON object");
+  refused("[1", "not a JSON object");
 }
 
 }  // namespace parity

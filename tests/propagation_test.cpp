@@ -63,7 +63,7 @@ WanOps overlapping_buffers() {
 
 }  // namespace
 
-TEST_CASE("propagation: other right kernels in the port's place are never held to carry state") {
+TEST_CASE("propagation: other valid kernels in the port's place are never held to carry state") {
   double most = 0;
   for (const char* name : {"diffusers-skyreels-v2-i2v.fp32", "skyreels-v2-i2v.fp32", "diffusers-skyreels-v2-i2v.bf16",
                            "skyreels-v2-df.bf16", "wan-i2v.bf16"}) {
@@ -88,7 +88,7 @@ TEST_CASE("propagation: other right kernels in the port's place are never held t
     }
   }
   MESSAGE("most of a limit used: " << most);
-  CHECK(most < .75);  // .52 measured: a limit that right kernels come near is no limit
+  CHECK(most < .75);  // .52 measured: a limit that valid kernels come near is not a limit
 }
 
 TEST_CASE("propagation: a buffer that overlaps another fails at the op that reads it, and only free-running") {

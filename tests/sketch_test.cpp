@@ -246,7 +246,7 @@ const std::vector<Broken> kBroken{
     {"no value", "not stored", [](nlohmann::json& s, auto&) { s["k"] = "9"; }},
     {"count", "the shape has 2000", [](nlohmann::json& s, auto&) { s["count"] = 1999; }},
     {"counts", "add up", [](nlohmann::json& s, auto&) { s["nan"] = 2001; }},
-    {"negative", "no count", [](nlohmann::json& s, auto&) { s["zero"] = -1; }},
+    {"negative", "not a count", [](nlohmann::json& s, auto&) { s["zero"] = -1; }},
     {"text", "'sum' is not a number", [](nlohmann::json& s, auto&) { s["sum"] = "1"; }},
     {"specials", "hexadecimal", [](nlohmann::json& s, auto&) { s["specials"] = "xyz"; }},
     {"part", "add up the recordings of all ranks",

@@ -5,55 +5,62 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
-#include <utility>
+#include <string_view>
 
 #include "core/error.hpp"
 
 namespace parity {
 namespace {
 
+struct Entry {
+  std::string_view name;
+  Threshold Thresholds::*threshold;
+};
+
 // One list of names for reading and writing.
-template <class T>
-std::vector<std::pair<const char*, decltype(&std::declval<T&>().z)>> entries(T& t) {
-  return {{"logic_rel_l2", &t.logic_rel_l2},
-          {"fp32_null_factor", &t.fp32_null_factor},
-          {"fp32_sum_factor", &t.fp32_sum_factor},
-          {"half_ratio", &t.half_ratio},
-          {"half_attention_ratio", &t.half_attention_ratio},
-          {"half_unequal_share", &t.half_unequal_share},
-          {"half_null_unequal_factor", &t.half_null_unequal_factor},
-          {"false_alarms", &t.false_alarms},
-          {"z", &t.z},
-          {"null_z_factor", &t.null_z_factor},
-          {"gain_in_u", &t.gain_in_u},
-          {"amplitude_tolerance", &t.amplitude_tolerance},
-          {"explained", &t.explained},
-          {"whole", &t.whole},
-          {"nearer", &t.nearer},
-          {"much_nearer", &t.much_nearer},
-          {"whole_sigma", &t.whole_sigma},
-          {"free_amplitude", &t.free_amplitude},
-          {"logic_sum_factor", &t.logic_sum_factor},
-          {"rounding_floor", &t.rounding_floor},
-          {"ratio_margin", &t.ratio_margin},
-          {"size_factor", &t.size_factor},
-          {"rounding_size", &t.rounding_size},
-          {"share_sigma", &t.share_sigma},
-          {"share_elements", &t.share_elements},
-          {"truncation_share", &t.truncation_share},
-          {"truncation_unequal", &t.truncation_unequal},
-          {"truncation_ulp", &t.truncation_ulp},
-          {"bias_elements", &t.bias_elements},
-          {"null_gain_factor", &t.null_gain_factor},
-          {"fp32_gain_in_u", &t.fp32_gain_in_u},
-          {"elementwise_library", &t.elementwise_library},
-          {"equally_good", &t.equally_good},
-          {"equally_good_floor", &t.equally_good_floor},
-          {"undecided", &t.undecided},
-          {"reproduced_half", &t.reproduced_half},
-          {"reproduced_sum", &t.reproduced_sum},
-          {"whole_cast", &t.whole_cast}};
-}
+constexpr Entry kEntries[] = {
+    {"logic_rel_l2", &Thresholds::logic_rel_l2},
+    {"fp32_null_factor", &Thresholds::fp32_null_factor},
+    {"fp32_sum_factor", &Thresholds::fp32_sum_factor},
+    {"half_ratio", &Thresholds::half_ratio},
+    {"half_attention_ratio", &Thresholds::half_attention_ratio},
+    {"half_unequal_share", &Thresholds::half_unequal_share},
+    {"half_null_unequal_factor", &Thresholds::half_null_unequal_factor},
+    {"false_alarms", &Thresholds::false_alarms},
+    {"z", &Thresholds::z},
+    {"null_z_factor", &Thresholds::null_z_factor},
+    {"gain_in_u", &Thresholds::gain_in_u},
+    {"amplitude_tolerance", &Thresholds::amplitude_tolerance},
+    {"amplitude_sigma", &Thresholds::amplitude_sigma},
+    {"explained", &Thresholds::explained},
+    {"whole", &Thresholds::whole},
+    {"nearer", &Thresholds::nearer},
+    {"much_nearer", &Thresholds::much_nearer},
+    {"whole_sigma", &Thresholds::whole_sigma},
+    {"free_amplitude", &Thresholds::free_amplitude},
+    {"logic_sum_factor", &Thresholds::logic_sum_factor},
+    {"rounding_floor", &Thresholds::rounding_floor},
+    {"ratio_margin", &Thresholds::ratio_margin},
+    {"sampling_sigma", &Thresholds::sampling_sigma},
+    {"size_factor", &Thresholds::size_factor},
+    {"rounding_size", &Thresholds::rounding_size},
+    {"share_sigma", &Thresholds::share_sigma},
+    {"share_elements", &Thresholds::share_elements},
+    {"truncation_share", &Thresholds::truncation_share},
+    {"truncation_unequal", &Thresholds::truncation_unequal},
+    {"truncation_ulp", &Thresholds::truncation_ulp},
+    {"bias_elements", &Thresholds::bias_elements},
+    {"null_gain_factor", &Thresholds::null_gain_factor},
+    {"fp32_gain_in_u", &Thresholds::fp32_gain_in_u},
+    {"elementwise_library", &Thresholds::elementwise_library},
+    {"equally_good", &Thresholds::equally_good},
+    {"equally_good_noise", &Thresholds::equally_good_noise},
+    {"equally_good_floor", &Thresholds::equally_good_floor},
+    {"undecided", &Thresholds::undecided},
+    {"reproduced_half", &Thresholds::reproduced_half},
+    {"reproduced_sum", &Thresholds::reproduced_sum},
+    {"whole_cast", &Thresholds::whole_cast},
+};
 
 nlohmann::json parse(const std::filesystem::path& file) {
   std::ifstream stream(file);
@@ -78,8 +85,8 @@ Thresholds read_thresholds(const std::filesystem::path& file) {
       continue;
     }
     Threshold* found = nullptr;
-    for (const auto& [known, threshold] : entries(limits))
-      if (name == known) found = threshold;
+    for (const auto& [known, threshold] : kEntries)
+      if (name == known) found = &(limits.*threshold);
     if (found == nullptr) throw Error(fmt::format("{}: there is no threshold '{}'", file.string(), name));
     if (!given.is_object() || !given.contains("value") || !given["value"].is_number() || !given.contains("origin") ||
         !given["origin"].is_string() || given["origin"].get<std::string>().empty())
@@ -104,8 +111,8 @@ double sigma_limit(double budget, int64_t tests) {
 
 nlohmann::json to_json(const Thresholds& limits) {
   nlohmann::json out;
-  for (const auto& [name, threshold] : entries(limits))
-    out[name] = {{"value", threshold->value}, {"origin", threshold->origin}};
+  for (const auto& [name, threshold] : kEntries)
+    out[std::string(name)] = {{"value", (limits.*threshold).value}, {"origin", (limits.*threshold).origin}};
   out["accept_paths"] = limits.accepted;
   return out;
 }

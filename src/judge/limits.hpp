@@ -34,7 +34,9 @@ struct Thresholds {
   Threshold z{6, "sigma; compare replaces it by what false_alarms and the run's number of projections ask for"};
   Threshold null_z_factor{3, "times what valid arithmetics have of the same direction"};
   Threshold gain_in_u{1. / 1024, "unit roundoffs; smaller gains are reported only"};
-  Threshold amplitude_tolerance{.35, "a fault of fixed size must be there with amplitude 1 within this and 4 sigma"};
+  Threshold amplitude_tolerance{.35,
+                                "a fault of fixed size must be there with amplitude 1 within this and amplitude_sigma"};
+  Threshold amplitude_sigma{4, "standard deviations of the amplitude: one fit in 16000 lies further off"};
   Threshold explained{.3, "of the squared difference: a change that explains less is a coincidence of directions"};
   Threshold whole{.8, "of the squared difference: explained by one direction, it is that change below 6 sigma, too"};
   Threshold nearer{.9, "of the squared distance from the nearest valid arithmetic: a name must come nearer than that"};
@@ -48,7 +50,8 @@ struct Thresholds {
       "a change of free size is named where its amplitude is 1 within this factor; other sizes are other hypotheses"};
   Threshold logic_sum_factor{6, "times sqrt(K) 2^-53 (hipDNN's probabilistic bound, Higham & Mary 2019)"};
   Threshold rounding_floor{.4, "unit roundoffs: mean error of one rounding of smooth data (0.425)"};
-  Threshold ratio_margin{.05, "of ln R, beside the sampling error 2.33 / sqrt(N)"};
+  Threshold ratio_margin{.05, "of ln R, beside the sampling error (sampling_sigma / sqrt(N))"};
+  Threshold sampling_sigma{2.33, "over sqrt(N): 99 % of the ratios of two rms errors of N elements lie below"};
   Threshold size_factor{3, "a cast placement is named by its size where it changes as much within this factor"};
   Threshold rounding_size{4, "times the null's error: larger ones are not a few roundings"};
   Threshold share_sigma{3, "standard deviations of a share of N elements"};
@@ -62,6 +65,7 @@ struct Thresholds {
   Threshold elementwise_library{
       2, "unit roundoffs: an rsqrt or exp of another library, the same for a whole row (XLA on CPU: 1e-8 to 5e-8)"};
   Threshold equally_good{1.3, "times the least unexplained share: findings that explain equally well"};
+  Threshold equally_good_noise{2, "times the valid arithmetics' share of the squared difference, beside that"};
   Threshold equally_good_floor{.002, "of the squared difference, beside that"};
   Threshold undecided{.1, "relative error: where valid arithmetics alone allow as much, a pass shows nothing"};
   Threshold reproduced_half{

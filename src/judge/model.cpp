@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "core/dtype_kind.hpp"
+#include "judge/exercised.hpp"
 #include "judge/model_limits.hpp"
 
 namespace parity {
@@ -25,7 +26,7 @@ bool exceeds(const std::optional<double>& value, double limit) { return !value |
 // A relative error that does not exist because the reference is exactly zero is fine only if the candidate is zero too.
 std::optional<double> relative_error(const Stats& s) {
   if (s.rel_l2) return s.rel_l2;
-  return s.difference_norm == 0 ? std::optional<double>(0.0) : std::nullopt;
+  return s.difference_norm == 0 ? std::optional<double>(0) : std::nullopt;
 }
 
 bool structure_fails(OpResult& row, const JudgeInput& in) {
@@ -104,7 +105,7 @@ bool dtype_path_fails(OpResult& row, const JudgeInput& in) {
                             dtype_name(in.candidate_dtype)));
   const KindLimit* kind = find_limit(row.kind);
   if (!kind) return false;  // found untrusted below
-  const double unit = std::max(unit_roundoff(in.reference_dtype), 0x1p-53);
+  const double unit = std::max(unit_roundoff(in.reference_dtype), unit_roundoff(at::kDouble));
   Applied table{kind->min_equal_share, kind->max_rel_l2_in_u * unit,
                 fmt::format("table, {}: {}", kind->kind, kind->reason)};
   if (!in.same_machine) return path_fails(row, *row.forced, table, unit);
@@ -118,11 +119,8 @@ std::string why_untrusted(const OpResult& row, const JudgeInput& in) {
   if (!in.is_fp64 && !find_limit(row.kind)) return fmt::format("no limit is known for ops of kind '{}'", row.kind);
   if (!row.forced) return "";
   const Stats& s = *row.forced;
-  if (s.count == 0) return "empty tensor";
-  if (s.nan_reference == s.count) return "no finite element in the reference";
-  if (s.constant_reference) return "the reference is constant: nothing was exercised";
-  if (s.zeros_reference * 10 > s.count * 9) return "more than 90 % of the reference is zero: nothing was exercised";
-  return "";
+  const std::string idle = why_not_exercised(s);
+  return idle.empty() ? "" : fmt::format("the reference is {}: nothing was exercised", idle);
 }
 
 }  // namespace

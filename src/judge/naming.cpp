@@ -19,10 +19,11 @@ bool significant(const Finding& f, const Thresholds& limits) {
   const bool fits = f.explained() > limits.explained.value && std::abs(f.fit.fisher()) > limits.z.value;
   if (!fits && std::abs(f.fit.sigma()) < limits.z.value) return false;
   if (f.rest > limits.much_nearer.value && amplitude < limits.null_z_factor.value * f.null_amplitude) return false;
-  return !f.fixed_amplitude || std::abs(f.fit.amplitude - 1) <= limits.amplitude_tolerance.value + 4 * sigma;
+  return !f.fixed_amplitude ||
+         std::abs(f.fit.amplitude - 1) <= limits.amplitude_tolerance.value + limits.amplitude_sigma.value * sigma;
 }
 
-double unexplained(const Finding& f) { return std::max(0., 1 - f.explained()); }
+double unexplained(const Finding& f) { return std::max<double>(0, 1 - f.explained()); }
 
 }  // namespace
 
@@ -34,8 +35,9 @@ const Finding* best_finding(const std::vector<Finding>& findings, const Threshol
   const Finding* best = nullptr;
   const auto key = [](const Finding& f) { return std::tuple(f.rank, !f.fixed_amplitude, unexplained(f)); };
   for (const Finding& f : findings) {
-    if (!significant(f, limits) ||
-        unexplained(f) > limits.equally_good.value * least + 2 * f.noise + limits.equally_good_floor.value)
+    if (!significant(f, limits) || unexplained(f) > limits.equally_good.value * least +
+                                                        limits.equally_good_noise.value * f.noise +
+                                                        limits.equally_good_floor.value)
       continue;
     if (best == nullptr || key(f) < key(*best)) best = &f;
   }

@@ -6,6 +6,7 @@
 
 #include "core/dtype_kind.hpp"
 #include "core/precision.hpp"
+#include "judge/plain_limits.hpp"
 
 namespace parity {
 namespace {
@@ -18,11 +19,10 @@ void conclude_plain(OpResult& row, Verdict verdict, std::string text, Gate gate 
 
 }  // namespace
 
-// One rounding is 0.4 u on the average; inherited error of a deep model was seen at some ten u in bf16 and some
-// hundred in fp32: above 64 and 1024 u no chain of roundings is to blame.
 PlainLimits plain_limits(at::ScalarType reference, at::ScalarType candidate) {
   const double unit = is_float(reference) ? std::max(unit_roundoff(reference), unit_roundoff(candidate)) : 0;
-  return {2 * unit, (is_half(reference) || is_half(candidate) ? 64 : 1024) * unit};
+  const bool half = is_half(reference) || is_half(candidate);
+  return {kFreeRunning.roundings * unit, (half ? kFreeRunning.half_chain : kFreeRunning.single_chain) * unit};
 }
 
 void judge_plain(OpResult& row, at::ScalarType dtype, at::ScalarType candidate) {

@@ -27,7 +27,7 @@ class PortJudge {
         e_(evidence),
         segment_(segment),
         limits_(limits),
-        unit_(std::max(unit_roundoff(evidence.reference_dtype), 0x1p-53)),
+        unit_(std::max(unit_roundoff(evidence.reference_dtype), unit_roundoff(at::kDouble))),
         count_(std::max<double>(1, static_cast<double>(evidence.forced.count))),
         findings_(findings),
         best_(best_finding(findings, limits)) {}
@@ -58,9 +58,10 @@ class PortJudge {
                                 like->fault, like->detail, like->fit.size, numbers));
       return fail(gate, (gate == Gate::dtype_path ? rounding_by_error() : "") + numbers);
     }
-    return fail(best_->gate, fmt::format("{} ({}; explains {} of the difference, amplitude {:.2f}, z {:.0f}): {}",
-                                         best_->fault, best_->detail, percent(std::clamp(best_->explained(), 0., 1.)),
-                                         best_->fit.amplitude, best_->fit.z, numbers));
+    return fail(best_->gate,
+                fmt::format("{} ({}; explains {} of the difference, amplitude {:.2f}, z {:.0f}): {}", best_->fault,
+                            best_->detail, percent(std::clamp<double>(best_->explained(), 0, 1)), best_->fit.amplitude,
+                            best_->fit.z, numbers));
   }
 
   // More error than the reference's own: something more is rounded; less: a rounding is left out. ln R of N independent
@@ -68,7 +69,7 @@ class PortJudge {
   // left out of two .71.
   std::string rounding_by_error() const {
     const double own = e_.recorded_error, other = e_.error;
-    const double margin = limits_.ratio_margin.value + 2.33 / std::sqrt(count_);  // 2.33: 99 %
+    const double margin = limits_.ratio_margin.value + limits_.sampling_sigma.value / std::sqrt(count_);
     if (!(own > 0) || !(other > 0) || e_.towards_zero > limits_.truncation_share.value) return "";
     if (std::log(other / own) > margin) return "extra rounding: ";
     return std::log(other / own) < -margin ? "missing rounding: " : "";
@@ -114,7 +115,8 @@ class PortJudge {
 
   bool logic(double error) {
     const double limit =
-        std::max(limits_.logic_rel_l2.value, limits_.logic_sum_factor.value * std::sqrt(segment_.sum_length) * 0x1p-53);
+        std::max(limits_.logic_rel_l2.value,
+                 limits_.logic_sum_factor.value * std::sqrt(segment_.sum_length) * unit_roundoff(at::kDouble));
     row_.logic = {error, limit, error <= limit ? Verdict::pass : Verdict::fail};
     row_.limits.push_back({"logic.rel_l2", limit, false, limits_.logic_rel_l2.origin});
     fp64_ = true;
@@ -155,7 +157,7 @@ class PortJudge {
     const double null = std::max(e_.null_error, floor);
     if (is_half(e_.reference_dtype)) {
       const Threshold& factor = segment_.attention ? limits_.half_attention_ratio : limits_.half_ratio;
-      return {"candidate_error", null * factor.value * (1 + 2.33 / std::sqrt(count_)), false,
+      return {"candidate_error", null * factor.value * (1 + limits_.sampling_sigma.value / std::sqrt(count_)), false,
               fmt::format("null {:.2g} x {}: {}", null, factor.value, factor.origin)};
     }
     const double sum = e_.scale > 0 ? limits_.fp32_sum_factor.value * std::sqrt(segment_.sum_length) * unit_ : 0;
@@ -187,8 +189,8 @@ class PortJudge {
 
   double flip_limit() const {
     const double share = limits_.half_unequal_share.value + limits_.half_null_unequal_factor.value * e_.null_unequal;
-    return std::min(
-        1., share + limits_.share_sigma.value * std::sqrt(share / count_) + limits_.share_elements.value / count_);
+    return std::min<double>(
+        1, share + limits_.share_sigma.value * std::sqrt(share / count_) + limits_.share_elements.value / count_);
   }
 
   bool flips() {
@@ -214,7 +216,7 @@ class PortJudge {
     const double z = std::max(limits_.z.value, limits_.null_z_factor.value * std::abs(e_.null_gain.sigma()));
     const double gain =
         std::max({limits_.gain_in_u.value * unit_, limits_.null_gain_factor.value * std::abs(e_.null_gain.amplitude),
-                  is_half(e_.reference_dtype) ? 0. : limits_.fp32_gain_in_u.value * unit_});
+                  is_half(e_.reference_dtype) ? 0 : limits_.fp32_gain_in_u.value * unit_});
     row_.limits.push_back({"gain", gain, false, limits_.gain_in_u.origin});
     row_.limits.back().measured = std::abs(e_.gain.amplitude);
     if (std::abs(e_.gain.sigma()) <= z || std::abs(e_.gain.amplitude) <= gain) return false;

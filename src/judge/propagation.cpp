@@ -33,7 +33,7 @@ namespace {
 std::optional<double> own_error(const Stats& s) {
   if (s.special_mismatch > 0) return std::nullopt;
   if (s.rel_l2) return s.rel_l2;
-  return s.difference_norm == 0 ? std::optional<double>(0.0) : std::nullopt;
+  return s.difference_norm == 0 ? std::optional<double>(0) : std::nullopt;
 }
 
 double rounding_of(const OpResult& row) {

@@ -7,14 +7,10 @@
 #include "core/dtype_kind.hpp"
 #include "core/precision.hpp"
 #include "judge/plain.hpp"
+#include "judge/plain_limits.hpp"
 
 namespace parity {
 namespace {
-
-constexpr double kErrors = 4;  // standard errors between an estimate and what is certain: one in 16000 lies further off
-
-// An fp32 tensor in a bf16 model has bf16's errors: fp32 norms of wan.bf16 were seen at 0.005 with other kernels.
-constexpr double kHalfChain = 64;  // unit roundoffs, as for the half tensors themselves
 
 // As measure/local.hpp's: a tensor kept in a wider dtype than the other side's, all of whose numbers fit there.
 at::ScalarType effective(const SketchedTensor& wide, at::ScalarType narrow) {
@@ -53,7 +49,8 @@ class Judge {
     const at::ScalarType candidate = effective(c_, r_.dtype);
     PlainLimits limits = plain_limits(r_.dtype, candidate);
     limits.pass = std::max(limits.pass, is_float(r_.dtype) ? d_.floor : 0);
-    limits.fail = std::max({limits.fail, limits.pass, is_float(r_.dtype) ? kHalfChain * inherited_ : 0});
+    // An fp32 tensor in a bf16 model has bf16's errors: fp32 norms of wan.bf16 were seen at 0.005 with other kernels.
+    limits.fail = std::max({limits.fail, limits.pass, is_float(r_.dtype) ? kFreeRunning.half_chain * inherited_ : 0});
     row_.limits.push_back({"free.rel_l2", limits.pass, false,
                            fmt::format("two roundings, and the {:.1e} that sums in fp64 can hide; an estimate from {} "
                                        "buckets, standard error {:.2g} %",
@@ -83,8 +80,8 @@ class Judge {
 
   void decide(const PlainLimits& limits, at::ScalarType candidate) {
     const Stats& s = *row_.free;
-    const double surely = d_.rel_l2 / (1 + kErrors * d_.standard_error),
-                 possibly = d_.rel_l2 * (1 + kErrors * d_.standard_error);
+    const double surely = d_.rel_l2 / (1 + kSketch.errors * d_.standard_error),
+                 possibly = d_.rel_l2 * (1 + kSketch.errors * d_.standard_error);
     if (s.special_mismatch > 0)
       return set(Verdict::fail,
                  fmt::format("NaN or Inf in other places: reference {} NaN, {} Inf, candidate {} NaN, {} Inf",
