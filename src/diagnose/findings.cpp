@@ -75,8 +75,13 @@ class Matcher {
     return variance + kFitting.exact_zero * typical + std::numeric_limits<double>::min();
   }
 
+  // What the replay has that the hypothesis was put into.
+  const at::Tensor& unchanged(const FaultHypothesis& h) const {
+    return h.deviation.lane == kExact ? exact_ : recorded_;
+  }
+
   void add(const FaultHypothesis& h, const at::Tensor& value) {
-    if (h.exact) return add_direction(h, value - exact_, exact_);
+    if (h.exact) return add_direction(h, value - unchanged(h), unchanged(h));
     add_direction(h, value - raised(event_.computed[kOracle]), recorded_);
   }
 
@@ -115,7 +120,7 @@ class Matcher {
   // Several casts placed otherwise at once: matching pursuit over the cast placements, each at its whole size (Mallat
   // and Zhang 1993). Begins at the placement that explains most; stops where none adds a twentieth of the difference.
   void pursue() {
-    at::Tensor left = candidate_ - exact_, together = at::zeros_like(exact_);
+    at::Tensor left = candidate_ - recorded_, together = at::zeros_like(recorded_);
     Finding combined;
     for (size_t parts = 0; static_cast<double>(parts) < kFitting.parts; ++parts) {
       const DeviatingValue* best = nullptr;
@@ -123,12 +128,12 @@ class Matcher {
       for (const DeviatingValue& d : event_.deviating) {
         const FaultHypothesis& h = hypotheses_[d.deviation];
         if (h.gate != Gate::dtype_path || !h.exact) continue;
-        const Projection p = fit(left, raised(d.value) - exact_, true);
+        const Projection p = fit(left, raised(d.value) - unchanged(h), true);
         if (p.explained > gain.explained && std::abs(p.amplitude - 1) < kFitting.whole_part) best = &d, gain = p;
       }
       if (best == nullptr || gain.explained < kFitting.least_gain) break;
       const FaultHypothesis& h = hypotheses_[best->deviation];
-      const at::Tensor direction = raised(best->value) - exact_;
+      const at::Tensor direction = raised(best->value) - unchanged(h);
       left = left - direction;
       together = together + direction;
       if (parts == 0) combined = {h.fault, h.detail, h.gate, true, {}};
@@ -136,9 +141,9 @@ class Matcher {
       if (parts > 0) combined.rank = h.rank + 1;
     }
     if (combined.rank == 0) return;  // one alone is among the findings
-    combined.fit = fit(candidate_ - exact_, together, true);
+    combined.fit = fit(candidate_ - recorded_, together, true);
     combined.rest = rest(left);
-    combined.null_amplitude = null_amplitude(together, exact_, true);
+    combined.null_amplitude = null_amplitude(together, recorded_, true);
     combined.noise = noise_ / difference_;
     found_.push_back(std::move(combined));
   }

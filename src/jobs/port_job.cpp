@@ -72,7 +72,7 @@ class PortJob {
     const auto visit = [this](const BoundaryEvent& event) { return cross(event); };
     DeviationSource source;
     if (options_.diagnose) {
-      catalogue_ = std::make_unique<Catalogue>(program_, kOracle, kExact);
+      catalogue_ = std::make_unique<Catalogue>(program_, ReplaysOfFaults{kOracle, kRecorded, kExact});
       share_the_budget();
       source = [this](int op) { return start(op); };
     }

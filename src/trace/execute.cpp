@@ -91,7 +91,8 @@ Executed Executor::run(const Op& op, bool writes, const Rewrite* rewrite) const 
     if (!op.outputs[j] || !result) continue;
     const at::ScalarType wanted = redirect(op.outputs[j]->dtype, precision_), got = result->scalar_type();
     // Exact arithmetic goes on with what is not rounded: a rewrite's result, a port's wider value.
-    if (got == wanted || (arithmetic_ == Arithmetic::exact && is_float(got) && is_float(wanted))) continue;
+    const bool keeps = arithmetic_ == Arithmetic::exact || exact_where_changed_;
+    if (got == wanted || (keeps && is_float(got) && is_float(wanted))) continue;
     if (precision_ == Precision::recorded || writes || !is_float(wanted) || !is_float(got))
       throw Error(fmt::format("output {} is {} where {} was expected", j, dtype_name(got), dtype_name(wanted)));
     result = result->to(wanted);
@@ -100,8 +101,18 @@ Executed Executor::run(const Op& op, bool writes, const Rewrite* rewrite) const 
   return done;
 }
 
+bool Executor::runs_exactly(const Op& op, const Rewrite* rewrite) const {
+  if (arithmetic_ == Arithmetic::exact) return true;
+  if (!exact_where_changed_ || rewrite != nullptr) return exact_where_changed_;
+  std::vector<int64_t> reads;
+  for (const auto& argument : op.args) collect_ids(argument, reads);
+  return std::any_of(reads.begin(), reads.end(), [&](int64_t id) {
+    return lookup_(id).scalar_type() != recorded_dtype_(id);
+  });
+}
+
 Results Executor::call(const Op& op, const c10::OperatorHandle& handle, bool writes, const Rewrite* rewrite) const {
-  if (arithmetic_ == Arithmetic::exact && !writes && !op.view) return call_exactly(op, rewrite);
+  if (!writes && !op.view && runs_exactly(op, rewrite)) return call_exactly(op, rewrite);
   if (reinterprets_bits(op)) return call_as_recorded(op, handle);
   torch::jit::Stack stack = arguments(op, handle.schema());
   if (rewrite == nullptr) return call_with(op, handle, stack, writes);

@@ -27,6 +27,10 @@ class Executor {
   /// `rewrite`: computes something else instead.
   Executed run(const Op& op, bool writes, const Rewrite* rewrite = nullptr) const;
 
+  /// Recorded kernels, but fp64 and one rounding for an op that is rewritten or reads a value wider than recorded: no
+  /// kernel was recorded for those.
+  void exact_where_changed() { exact_where_changed_ = true; }
+
  private:
   Results call(const Op& op, const c10::OperatorHandle& handle, bool writes, const Rewrite* rewrite) const;
   Results call_with(const Op& op, const c10::OperatorHandle& handle, const torch::jit::Stack& stack, bool writes,
@@ -35,11 +39,13 @@ class Executor {
   Results call_exactly(const Op& op, const Rewrite* rewrite) const;
   torch::jit::Stack arguments(const Op& op, const c10::FunctionSchema& schema) const;
   bool reinterprets_bits(const Op& op) const;
+  bool runs_exactly(const Op& op, const Rewrite* rewrite) const;
 
   Precision precision_;
   ValueLookup lookup_;
   std::function<at::ScalarType(int64_t)> recorded_dtype_;
   Arithmetic arithmetic_;
+  bool exact_where_changed_ = false;
   ValueLookup leaf_;  // for rewrites
 };
 

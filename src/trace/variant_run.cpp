@@ -18,7 +18,11 @@ VariantRun::VariantRun(size_t number, Deviation deviation, const Program& progra
             return found == differing_.end() ? lane_.get(id) : found->second;
           },
           [this](int64_t id) { return lane_.recorded_dtype(id); }, lane.options().arithmetic,
-          [this](int64_t id) { return lane_.leaf(id); }) {}
+          [this](int64_t id) { return lane_.leaf(id); }) {
+  const ReplayOptions& options = lane.options();
+  if (options.precision == Precision::recorded && options.arithmetic == Arithmetic::kernel)
+    executor_.exact_where_changed();
+}
 
 void VariantRun::step(int index) {
   const OpFlow& op = flow_.ops[index];

@@ -115,8 +115,7 @@ std::string what(const FaultHypothesis& h) { return h.detail.substr(0, h.detail.
 
 }  // namespace
 
-Catalogue::Catalogue(const Program& program, size_t logic_lane, size_t cast_lane)
-    : index_(program), logic_lane_(logic_lane), cast_lane_(cast_lane) {
+Catalogue::Catalogue(const Program& program, const ReplaysOfFaults& replays) : index_(program), replays_(replays) {
   // A port that rotates its queries wrongly rotates its keys so, too.
   std::map<int, std::vector<FaultHypothesis>> by_call;
   for (int i = 0; i < index_.size(); ++i)
@@ -156,7 +155,7 @@ std::vector<FaultHypothesis> Catalogue::at(int op) const {
     found.insert(found.end(), more->second.begin(), more->second.end());
   for (FaultHypothesis& h : found) {
     h.exact = h.fixed_amplitude || h.gate == Gate::dtype_path || h.valid;
-    h.deviation.lane = h.exact ? cast_lane_ : logic_lane_;
+    h.deviation.lane = !h.exact ? replays_.free_size : h.wide_op >= 0 ? replays_.one_op_wide : replays_.fixed_size;
     if (h.exact && h.gate != Gate::dtype_path && !h.valid)
       for (auto& [index, rewrite] : h.deviation.rewrites) rewrite = rounded_as_recorded(std::move(rewrite));
   }

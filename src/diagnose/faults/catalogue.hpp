@@ -18,7 +18,7 @@ struct FaultHypothesis {
   Gate gate = Gate::logic;      // dtype_path for roundings
   bool fixed_amplitude = true;  // false: the size is free (an eps), so any significant amplitude fits
   Deviation deviation;
-  bool exact = false;  // runs beside the replay of exactly rounded ops
+  bool exact = false;  // in the reference's dtypes, rounded exactly where it changes something; else in fp64
   int wide_op = -1;    // this op alone is left unrounded
   bool joint = false;  // also tried at all places of the module call together
   bool valid = false;  // not a fault but another valid algorithm: part of the null distribution
@@ -82,10 +82,16 @@ void order_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void cast_placements(const ProgramIndex& program, int index, Hypotheses& to);
 void fused_attention(const ProgramIndex& program, int index, Hypotheses& to);
 
+/// Numbers of the replays that variant runs deviate from.
+struct ReplaysOfFaults {
+  size_t free_size;    // fp64: a direction whose size is estimated
+  size_t fixed_size;   // the recorded kernels: a port on the same library has the same bits, change and all
+  size_t one_op_wide;  // exact: what an op had before its rounding
+};
+
 class Catalogue {
  public:
-  /// Replays that the logic faults (fp64) and the cast placements (exact) deviate from.
-  Catalogue(const Program& program, size_t logic_lane, size_t cast_lane);
+  Catalogue(const Program& program, const ReplaysOfFaults& replays);
   std::vector<FaultHypothesis> at(int op) const;
   const ProgramIndex& index() const { return index_; }
 
@@ -95,7 +101,7 @@ class Catalogue {
 
   ProgramIndex index_;
   std::map<int, Hypotheses> joint_;  // the same change at several ops of a module call, by the first of these ops
-  size_t logic_lane_, cast_lane_;
+  ReplaysOfFaults replays_;
 };
 
 }  // namespace parity
