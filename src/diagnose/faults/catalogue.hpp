@@ -81,6 +81,7 @@ void cache_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void order_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void cast_placements(const ProgramIndex& program, int index, Hypotheses& to);
 void fused_attention(const ProgramIndex& program, int index, Hypotheses& to);
+void fused_bias(const ProgramIndex& program, int index, Hypotheses& to);
 
 /// Numbers of the replays that variant runs deviate from.
 struct ReplaysOfFaults {
