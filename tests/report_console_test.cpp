@@ -18,6 +18,20 @@ TEST_CASE("report: nothing compared is said so, and is not green") {
   CHECK(text.find("PASS") == std::string::npos);
 }
 
+TEST_CASE("report: what a pass promises stands in words") {
+  Report r = test::sample_report();
+  CHECK(console_summary(r, false).find("Power:") == std::string::npos);
+  r.ops[0].limits = {{"candidate_error", .004, false, "null"}};
+  r.ops[1].limits = {{"candidate_error", .02, false, "null"}};
+  r.coverage["one"].directions = 94;
+  r.coverage["one"].sigma = 4.7;
+  r.coverage["one"].false_alarms = 1e-4;
+  const std::string text = console_summary(r, false);
+  CHECK(text.find("any error above 0.02 of the norm fails by its size alone (median of 2") != std::string::npos);
+  CHECK(text.find("0.02 at " + r.ops[1].path) != std::string::npos);
+  CHECK(text.find("94 named changes projected on, each believed from 4.7 sigma on") != std::string::npos);
+}
+
 TEST_CASE("report: names from files cannot move the cursor or forge a line") {
   const std::string text = console_summary(test::sample_report(true), false);
   CHECK(text.find('\x1b') == std::string::npos);

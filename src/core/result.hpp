@@ -84,8 +84,9 @@ struct Coverage {
   int64_t unused = 0;     // no output of the model is computed from them: nothing to get wrong
   std::vector<std::string> uncovered_paths, unused_paths, unmatched_candidates, opaque;
   std::vector<std::string> not_exercised;  // compared and equal, but constant, zero or empty: "path (why)"
-  std::string granularity;  // how far a verdict reaches, in words; "" when every compared point is one op
-  int64_t directions = 0;   // named changes that differences were projected on, over all rows
+  std::string granularity;             // how far a verdict reaches, in words; "" when every compared point is one op
+  int64_t directions = 0;              // named changes that differences were projected on, over all rows
+  double sigma = 0, false_alarms = 0;  // asked of each of them, so that the whole run has so many false alarms
 };
 
 struct Side {  // reference or candidate

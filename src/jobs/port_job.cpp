@@ -270,6 +270,8 @@ class PortJob {
     result_.coverage = port_coverage(program_, candidate_, pairing_, segments_, uncovered);
     result_.coverage.opaque = opaque;
     result_.coverage.directions = directions_;
+    result_.coverage.sigma = limits_.z.value;
+    result_.coverage.false_alarms = limits_.false_alarms.value;
     for (const OpResult& row : result_.rows)
       if (!row.not_exercised.empty())
         result_.coverage.not_exercised.push_back(fmt::format("{} ({})", row.path, row.not_exercised));

@@ -136,7 +136,9 @@ json coverage_json(const std::map<std::string, Coverage>& all) {
                              {"opaque", texts(c.opaque)},
                              {"not_exercised", texts(c.not_exercised)},
                              {"granularity", plain(c.granularity)},
-                             {"directions", c.directions}};
+                             {"directions", c.directions},
+                             {"sigma", c.sigma},
+                             {"false_alarms", c.false_alarms}};
   return out;
 }
 

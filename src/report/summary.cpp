@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/statistics.hpp"
@@ -46,6 +47,20 @@ constexpr std::string_view kAtenVariant =
     "fp64 logic: the candidate's ops are wrappers of ATen's, and the recorded program is ATen's, too: an error of "
     "exactly "
     "0 there shows that formula, constants and order agree, not that an independent arithmetic gives the same";
+
+// The smallest error that fails by its size alone, whatever its direction: what a pass promises.
+std::string power_line(const Report& report) {
+  std::vector<std::pair<double, const OpResult*>> smallest;
+  for (const OpResult& op : report.ops)
+    for (const Limit& limit : op.limits)
+      if (limit.statistic == "candidate_error") smallest.emplace_back(limit.value, &op);
+  if (smallest.empty()) return "";
+  std::sort(smallest.begin(), smallest.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  return fmt::format(
+      "Power: any error above {:.2g} of the norm fails by its size alone (median of {} compared points; {:.2g} at {}); "
+      "changes that the catalogue names are found below that",
+      smallest[smallest.size() / 2].first, smallest.size(), smallest.back().first, row_name(*smallest.back().second));
+}
 
 bool is_red(Verdict v) { return v == Verdict::fail || v == Verdict::shape; }
 bool is_undecided(Verdict v) { return v != Verdict::pass && !is_red(v); }
@@ -164,11 +179,12 @@ std::vector<std::string> method_lines(const Report& report) {
   for (const auto& [reference, c] : report.coverage) {
     if (!c.granularity.empty()) out.push_back("Granularity: " + c.granularity);
     if (c.directions > 0)
-      out.push_back(
-          fmt::format("{} named changes projected on; at 6 sigma {:.1g} of them would be found by chance "
-                      "(Bonferroni)",
-                      c.directions, static_cast<double>(c.directions) * std::erfc(6 / std::sqrt(2.))));
+      out.push_back(fmt::format(
+          "{} named changes projected on, each believed from {:.1f} sigma on: {:g} false alarms expected in "
+          "the whole run (Sidak)",
+          c.directions, c.sigma, c.false_alarms));
   }
+  if (const std::string power = power_line(report); !power.empty()) out.push_back(power);
   return out;
 }
 
