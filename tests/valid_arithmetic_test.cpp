@@ -33,11 +33,18 @@ std::vector<Case> cases(at::ScalarType dtype) {
   const at::Tensor a = rand({33, 200}), b = rand({200, 65}), bias = rand({65}), x = rand({2, 17, 96}) + 0.5,
                    gain = rand({96}), shift = rand({96});
   const at::Tensor q = rand({2, 4, 19, 32}), k = rand({2, 4, 150, 32}), v = rand({2, 4, 150, 32});
+  const at::Tensor audio = rand({2, 48, 60}), kernel = rand({32, 48, 7}), back = rand({48, 32, 8}),
+                   channels = rand({32});
+  const auto convolved = at::convolution(audio, kernel, channels, {1}, {3}, {1}, false, {0}, 1),
+             upsampled = at::convolution(audio, back, channels, {4}, {2}, {1}, true, {0}, 1);
+  const json plain = {{1}, {3}, {1}, false, {0}, 1}, strided = {{4}, {2}, {1}, true, {0}, 1};
   const auto norm = at::native_layer_norm(x, {96}, gain, shift, 1e-5);
   const auto attended = at::_scaled_dot_product_flash_attention_for_cpu(q, k, v);
   return {
       {"aten::mm", {a, b}, {a.mm(b)}, json::array(), 3, 4},
       {"aten::addmm", {bias, a, b}, {at::addmm(bias, a, b)}, json::array(), 3, 4},
+      {"aten::convolution", {audio, kernel, channels}, {convolved}, plain, 4, 4},
+      {"aten::convolution", {audio, back, channels}, {upsampled}, strided, 4, 4},
       {"aten::mean.dim", {x}, {x.mean({-1})}, json::array({json::array({-1})}), 2, 4},
       {"aten::_softmax", {x}, {at::_softmax(x, -1, false)}, json::array({-1, false}), 2, 4},
       {"aten::native_layer_norm", {x}, {std::get<0>(norm), std::get<1>(norm), std::get<2>(norm)}, json::array(), 3, 4},

@@ -42,13 +42,33 @@ std::optional<Results> mm(ValidCall call) { return multiply(std::move(call), "se
 std::optional<Results> addmm(ValidCall call) { return multiply(std::move(call), "mat1", "mat2", true); }
 std::optional<Results> baddbmm(ValidCall call) { return multiply(std::move(call), "batch1", "batch2", true); }
 
-// Input channels in the opposite order, or in parts; bias with the last.
+class WithoutOnednn {
+ public:
+  WithoutOnednn() : before_(at::globalContext().userEnabledMkldnn()) {
+    at::globalContext().setUserEnabledMkldnn(false);
+  }
+  ~WithoutOnednn() { at::globalContext().setUserEnabledMkldnn(before_); }
+  WithoutOnednn(const WithoutOnednn&) = delete;
+  WithoutOnednn& operator=(const WithoutOnednn&) = delete;
+
+ private:
+  bool before_;
+};
+
+// Input channels in the opposite order, or in parts; bias with the last. A transposed convolution also as LibTorch has
+// it without oneDNN (other machines; a switch): products rounded to the tensor's dtype, overlapping ones added in it.
 std::optional<Results> convolution(ValidCall call) {
-  const c10::IValue *groups = call.find("groups"), *transposed = call.find("transposed");
-  if (groups == nullptr || groups->toInt() != 1 || (transposed != nullptr && transposed->toBool())) return std::nullopt;
+  const c10::IValue *groups = call.find("groups"), *of_transposed = call.find("transposed");
+  if (groups == nullptr || groups->toInt() != 1) return std::nullopt;
+  const bool transposed = of_transposed != nullptr && of_transposed->toBool();
+  const int64_t weight_axis = transposed ? 0 : 1;  // of the input channels
   if (call.arithmetic == Arithmetic::reordered) {
     call.flip("input", 1);
-    call.flip("weight", 1);
+    call.flip("weight", weight_axis);
+    return call.kernel(call.stack);
+  }
+  if (transposed && call.arithmetic == Arithmetic::transposed) {
+    const WithoutOnednn without;
     return call.kernel(call.stack);
   }
   const at::Tensor input = call.tensor("input"), weight = call.tensor("weight"), bias = call.tensor("bias");
@@ -57,7 +77,7 @@ std::optional<Results> convolution(ValidCall call) {
   std::vector<at::Tensor> sums;
   for (const SumPart& part : sum_parts(call.arithmetic, input.size(1))) {
     *call.find("input") = part_of(input, 1, part).to(wide).contiguous(input.suggest_memory_format());
-    *call.find("weight") = part_of(weight, 1, part).to(wide).contiguous();
+    *call.find("weight") = part_of(weight, weight_axis, part).to(wide).contiguous();
     if (bias.defined()) *call.find("bias") = sums.empty() ? bias.to(wide) : at::zeros_like(bias, wide);
     sums.push_back(*call.kernel(call.stack).at(0));
   }
