@@ -23,6 +23,7 @@ FOLDER = ROOT / "reference_dumps"
 MANIFEST = FOLDER / "MANIFEST.json"
 LIMIT = 19_000_000   # bytes of all dumps together: they live in the repository
 THREADS = 2
+CODE = {"diffusers": "diffusers' code", "reference_models": "our transcription of the original"}   # whose forward ran (src/jobs/sides.cpp)
 LIBRARIES = ("torch", "diffusers", "accelerate", "numpy", "h5py")
 
 
@@ -81,7 +82,7 @@ def entry(recipe, precision, path, model, inputs):
     return {
         "file": path.name, "bytes": path.stat().st_size, "sha256": sha256(path), "content_sha256": content_sha256(path),
         "command": f"scripts/record_reference_dumps.py {recipe.name}.{precision}",
-        "class": f"{type(model).__module__.split('.')[0]}.{type(model).__name__}", "precision": precision,
+        "code": CODE[type(model).__module__.split(".")[0]], "class": f"{type(model).__module__.split('.')[0]}.{type(model).__name__}", "precision": precision,
         "dtype_path": recipe.dtype_path, "level": recipe.level, "seed": recipe.seed, "threads": THREADS,
         "config": recipe.config, "inputs": described,
         "versions": {name: importlib.metadata.version(name) for name in LIBRARIES}, "python": sys.version.split()[0],

@@ -35,8 +35,31 @@ TEST_CASE("cli: usage errors exit 2 with a message on standard error") {
     const auto result = parity_check(arguments);
     CHECK(result.status == 2);
     CHECK(result.out.empty());
-    CHECK_FALSE(result.err.empty());
+    CHECK(lines(result.err) == 1);
+    CHECK(result.err.starts_with("parity-check: "));
   }
+}
+
+TEST_CASE("cli: a file that is not there is said in one line, by every command") {
+  const std::string here = reference_dump("diffusers-wan-t2v.bf16.h5").string(), gone = "/nonexistent/x.h5";
+  for (const std::string arguments :
+       {"inspect " + gone, "compare " + gone + " " + here, "compare " + here + " " + gone, "paths " + gone,
+        "blame " + here + " " + gone, "weights " + gone + " " + here, "weights " + here + " " + gone,
+        "extract " + gone + " --layer a -o /tmp/x.h5",
+        "extract " + here + " --layer a -o /tmp/x.h5 --candidate " + gone, "replay " + gone,
+        "video " + gone + " " + gone, "video " + here + " " + gone, "bench video " + gone + " " + gone,
+        "bench wan --weights " + gone, "bench wan --config " + gone, "run --layer all --reference " + gone,
+        "compare " + here + " " + here + " --map " + gone, "compare " + here + " " + here + " --thresholds " + gone}) {
+    CAPTURE(arguments);
+    const auto result = parity_check(arguments);
+    CHECK(result.status == 2);
+    CHECK(result.out.empty());
+    CHECK(lines(result.err) == 1);
+    CHECK(result.err.starts_with("parity-check: " + gone + ": "));
+  }
+  const auto folder = parity_check("replay /tmp");
+  CHECK(folder.status == 2);
+  CHECK(folder.err == "parity-check: /tmp: is a folder, not a file\n");
 }
 
 TEST_CASE("cli: what standard output cannot take is an error, not silence") {

@@ -1,7 +1,8 @@
 #include <doctest/doctest.h>
 
-#include "compare/name_map.hpp"
 #include "core/error.hpp"
+#include "core/glob.hpp"
+#include "pair/name_map.hpp"
 
 using namespace parity;
 

@@ -7,9 +7,10 @@
 #include <atomic>
 #include <chrono>
 
-#include "compare/measure_blocks.hpp"
-#include "compare/stats.hpp"
 #include "core/precision.hpp"
+#include "core/stats.hpp"
+#include "measure/blocks.hpp"
+#include "measure/measure.hpp"
 
 using namespace parity;
 

@@ -6,9 +6,10 @@
 #include <Eigen/Core>
 #include <limits>
 
-#include "compare/stats.hpp"
 #include "core/error.hpp"
 #include "core/precision.hpp"
+#include "core/stats.hpp"
+#include "measure/measure.hpp"
 
 using namespace parity;
 

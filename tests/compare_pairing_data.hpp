@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "compare/auto_pairing.hpp"
+#include "pair/by_content.hpp"
 #include "trace/program.hpp"
 
 namespace parity::test {

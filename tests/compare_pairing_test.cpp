@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <chrono>
 
-#include "compare/auto_pairing.hpp"
 #include "compare_pairing_data.hpp"
+#include "pair/by_content.hpp"
 #include "wan_dumps.hpp"
 
 using namespace parity;

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
-#include "compare/peer_rules.hpp"
 #include "core/precision.hpp"
+#include "selftest/peer_rules.hpp"
 
 using namespace parity;
 

@@ -6,9 +6,10 @@
 #include <numeric>
 #include <random>
 
-#include "compare/pairing_order.hpp"
-#include "compare/port_job.hpp"
-#include "compare/sides.hpp"
+#include "jobs/port_job.hpp"
+#include "jobs/rows.hpp"
+#include "jobs/sides.hpp"
+#include "pair/order.hpp"
 #include "program_file.hpp"
 #include "trace/lanes.hpp"
 
@@ -26,7 +27,7 @@ Report judged(const std::string& reference, const std::string& candidate, const 
   const Sides sides = open_sides(kSuite / reference, kSuite / candidate, "");
   PortJobOptions options;
   options.limits = limits;
-  PortJobResult result =
+  JobResult result =
       run_port_job(*sides.reference.dump, sides.reference.program, sides.candidate.tensors, sides.pairing, options);
   Report report;
   report.ops = std::move(result.rows);
@@ -45,15 +46,15 @@ void check_red(const std::string& reference, const std::string& candidate, const
 }
 
 // A recording judged against itself, with one tensor changed on the way.
-PortJobResult with_changed(const std::string& file, const std::string& path,
-                           const std::function<at::Tensor(const at::Tensor&)>& change) {
+JobResult with_changed(const std::string& file, const std::string& path,
+                       const std::function<at::Tensor(const at::Tensor&)>& change) {
   Sides sides = open_sides(kSuite / file, kSuite / file, "");
   for (CandidateTensor& tensor : sides.candidate.tensors)
     if (tensor.path == path) tensor.load = [load = tensor.load, change] { return change(load()); };
   return run_port_job(*sides.reference.dump, sides.reference.program, sides.candidate.tensors, sides.pairing, {});
 }
 
-const OpResult& row_of(const PortJobResult& result, const std::string& path) {
+const OpResult& row_of(const JobResult& result, const std::string& path) {
   for (const OpResult& row : result.rows)
     if (row.path == path) return row;
   throw std::runtime_error("no row " + path);

@@ -1,8 +1,12 @@
 #include <doctest/doctest.h>
 
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
 #include "core/error.hpp"
-#include "core/machine.hpp"
 #include "core/precision.hpp"
+#include "trace/machine.hpp"
 
 using namespace parity;
 
@@ -28,6 +32,37 @@ TEST_CASE("precision: unit roundoff is what one rounding of 1 + u to even loses"
     CHECK(at::scalar_tensor(1 + u, at::kDouble).to(dtype).item<double>() == 1.0);
     CHECK(at::scalar_tensor(1 + 1.01 * u, at::kDouble).to(dtype).item<double>() == 1 + 2 * u);
   }
+}
+
+TEST_CASE("machine: kernels are the recording's only when everything that libraries dispatch on is") {
+  const Machine here = this_machine();
+  nlohmann::json provenance{{"cpu", here.cpu},
+                            {"cpu_capability", here.cpu_capability},
+                            {"torch", here.libtorch},
+                            {"threads", here.threads},
+                            {"mkldnn", true},
+                            {"kernel_settings", nlohmann::json::object()},
+                            {"cpu_flags", nlohmann::json::array({"sse4_2"})}};
+  std::istringstream flags(here.cpu_flags);
+  for (std::string flag; flags >> flag;) provenance["cpu_flags"].push_back(flag);
+  for (const char* name : {"ONEDNN_MAX_CPU_ISA", "MKL_ENABLE_INSTRUCTIONS", "MKL_CBWR", "MKL_DEBUG_CPU_TYPE"})
+    if (const char* value = std::getenv(name)) provenance["kernel_settings"][name] = value;
+  CHECK(other_kernels(provenance) == "");
+  const auto without = [&](const char* key, const nlohmann::json& value) {
+    nlohmann::json changed = provenance;
+    changed[key] = value;
+    return other_kernels(changed);
+  };
+  CHECK(without("cpu", "another").starts_with("cpu:"));
+  CHECK(without("cpu_capability", "SVE").starts_with("cpu_capability:"));
+  CHECK(without("torch", "2.4.0").starts_with("torch:"));
+  CHECK(without("threads", here.threads + 1).starts_with("threads:"));
+  CHECK(without("mkldnn", false).starts_with("mkldnn:"));
+  CHECK(without("kernel_settings", {{"MKL_CBWR", "SSE2"}}).starts_with("kernel_settings:"));
+  nlohmann::json more = provenance["cpu_flags"];  // a flag there that is not here; a flag here that is not there
+  more.push_back("amx_tile");
+  if (here.cpu_flags.find("amx_tile") == std::string::npos) CHECK(without("cpu_flags", more).starts_with("cpu_flags:"));
+  if (!here.cpu_flags.empty()) CHECK(without("cpu_flags", {"sse4_2"}).starts_with("cpu_flags:"));
 }
 
 TEST_CASE("machine: capability and threads are known") {

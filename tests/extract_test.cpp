@@ -6,10 +6,10 @@
 #include <set>
 
 #include "command.hpp"
-#include "compare/repro.hpp"
 #include "core/error.hpp"
 #include "dump/dump_writer.hpp"
 #include "dump/verify.hpp"
+#include "jobs/repro.hpp"
 #include "recording_file.hpp"
 #include "trace/extract.hpp"
 #include "trace/replay.hpp"

@@ -6,7 +6,10 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "video/sources.hpp"
+
 int main(int argc, char** argv) {
+  parity::read_arrays_with(parity::open_array);
   const int status = doctest::Context(argc, argv).run();
   std::fflush(nullptr);
   std::_Exit(status);

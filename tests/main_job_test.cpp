@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "command.hpp"
-#include "compare/main_job.hpp"
+#include "jobs/model_job.hpp"
 #include "models/wan/ported.hpp"
 
 using namespace parity;
@@ -100,6 +100,23 @@ TEST_CASE("main job: the right model passes, every row with a limit") {
   }
 }
 
+// tests/data/record.py, sampling: latents and text are cast, and the sampler steps, in recorded ops outside of the
+// model.
+TEST_CASE("main job: arguments made inside the recording are the port's inputs under every precision") {
+  const Dump dump(std::filesystem::path(PARITY_SOURCE_DIR) / "tests/data/sampling.h5");
+  at::set_num_threads(dump.provenance().value("threads", 1));
+  const auto result = run_main_job(
+      dump, load_program(dump), [](const Dump& d, Precision p) { return port_wan(d, p); }, MainJobOptions{});
+  int second_calls = 0;
+  for (const OpResult& row : result.rows) {
+    CAPTURE(row.path);
+    CAPTURE(row.dtype);
+    CHECK_MESSAGE(row.verdict == Verdict::pass, row.diagnosis);
+    second_calls += row.call == 1;
+  }
+  CHECK(second_calls > 100);
+}
+
 TEST_CASE("main job: each seeded fault turns the run red and is the first divergence") {
   for (const SeededFault& fault : kFaults) {
     CAPTURE(fault.name);
@@ -112,6 +129,23 @@ TEST_CASE("main job: each seeded fault turns the run red and is the first diverg
     CHECK(first->candidate_path == fault.first_path);
     CHECK(gate_name(first->gate) == gate_name(fault.gate));
     CHECK_FALSE(first->diagnosis.empty());
+  }
+}
+
+TEST_CASE("main job: LayerNorm eps is found on whatever kernels this process runs") {  // scripts/any_cpu, ctest
+  WanOps ops;
+  kFaults[0].put_in(ops);
+  for (const char* dump : {"skyreels-v2-t2v.bf16.h5", "diffusers-skyreels-v2-i2v.fp32.h5"}) {
+    const Report report = run_with(ops, dump, {"fp64", "fp32", "bf16"});
+    CHECK(exit_status(report) == 1);
+    const OpResult* first = first_divergence(report);
+    REQUIRE(first != nullptr);
+    // The image embedding's norms come before the blocks; their eps is 1e-5 in truth.
+    CHECK(first->candidate_path == "blocks.0.norm1");
+    CHECK(first->kind == "layer_norm");
+    for (const OpResult& row : report.ops)
+      if (row.kind != "layer_norm")
+        CHECK_MESSAGE(row.verdict == Verdict::pass, row.candidate_path << ": " << row.diagnosis);
   }
 }
 

@@ -2,11 +2,11 @@
 
 namespace parity::testing {
 
-int64_t ProgramFile::leaf(const at::Tensor& tensor) {
+int64_t ProgramFile::leaf(const at::Tensor& tensor, const json& names) {
   const std::string key = std::to_string(next_);
   recording_.value(key, tensor);
   json event = value_json(next_, tensor, key);
-  event.update({{"e", "leaf"}, {"names", json::array()}});
+  event.update({{"e", "leaf"}, {"names", names}});
   recording_.event(event);
   return next_++;
 }

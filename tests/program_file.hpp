@@ -13,8 +13,8 @@ class ProgramFile {
  public:
   explicit ProgramFile(const std::string& name) : file_(name), recording_(file_.path()) {}
 
-  /// A stored tensor that no op made; its id.
-  int64_t leaf(const at::Tensor& tensor);
+  /// A stored tensor that no op made, with its names ("weights/gate"); its id.
+  int64_t leaf(const at::Tensor& tensor, const json& names = json::array());
   /// An op event; results are stored unless `extra` says {"view": true} or {"store": false}. The id of the first result
   /// (each result gets the next id; {"ids": […]} in `extra` names them instead, for in-place ops).
   int64_t op(const std::string& name, json args, const std::vector<at::Tensor>& results, json kwargs = json::object(),

@@ -42,4 +42,26 @@ TEST_CASE("report: three blocks, no error and rows without a number give no expo
   CHECK(error_growth(zero).empty());
 }
 
+TEST_CASE("report: the number of an op in its module and the steps of a Sequential are no depth") {
+  Report report;
+  const auto add = [&](const std::string& path, const std::string& kind, double error) {
+    OpResult op;
+    op.path = path;
+    op.kind = kind;
+    op.dtype = "bf16";
+    op.shape = {1, 4};
+    op.free.emplace();
+    op.free->rel_l2 = error;
+    report.ops.push_back(op);
+  };
+  for (int i = 0; i < 6; ++i) add("blocks.0/add." + std::to_string(i), "add", 1e-3 * (i + 1));
+  CHECK(error_growth(report).empty());
+  for (int i = 0; i < 5; ++i) add("img_emb.proj." + std::to_string(i), i % 2 ? "linear" : "layer_norm", 1e-3 * (i + 1));
+  CHECK(error_growth(report).empty());
+  for (int i = 0; i < 4; ++i) add("blocks." + std::to_string(i) + "/add.1", "add", 1e-3 * (i + 1));
+  REQUIRE(error_growth(report).size() == 1);
+  CHECK(error_growth(report)[0].pattern == "blocks.*/add.1");
+  CHECK(error_growth(report)[0].exponent == doctest::Approx(1));
+}
+
 }  // namespace parity

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "core/error.hpp"
+#include "measure/measure.hpp"
 #include "report/sink.hpp"
 #include "report_golden.hpp"
 #include "report_sample.hpp"

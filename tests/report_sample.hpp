@@ -1,6 +1,6 @@
 // A small report with a row for every verdict and gate: input of the golden reports.
 #pragma once
-#include "compare/result.hpp"
+#include "core/result.hpp"
 
 namespace parity::test {
 

@@ -5,10 +5,10 @@
 #include <cmath>
 
 #include "command.hpp"
-#include "compare/sketch.hpp"
-#include "compare/sketch_judge.hpp"
 #include "core/error.hpp"
 #include "core/precision.hpp"
+#include "judge/sketches.hpp"
+#include "measure/sketch.hpp"
 #include "recording_file.hpp"
 
 namespace parity {

@@ -2,11 +2,9 @@
 #include <ATen/Parallel.h>
 #include <doctest/doctest.h>
 
-#include <sstream>
-
-#include "core/machine.hpp"
 #include "core/precision.hpp"
 #include "program_file.hpp"
+#include "trace/machine.hpp"
 
 using namespace parity;
 using namespace parity::testing;
@@ -34,19 +32,6 @@ const std::array kRecordings{
 
 std::filesystem::path path_of(const Recording& recording) {
   return std::filesystem::path(PARITY_SOURCE_DIR) / recording.file;
-}
-
-// Same instruction sets and LibTorch: same kernels, same bits.
-bool same_kernels(const Dump& dump) {
-  const Machine machine = this_machine();
-  bool same = dump.provenance().value("cpu_capability", "") == machine.cpu_capability &&
-              dump.provenance().value("torch", "").substr(0, 6) == machine.libtorch.substr(0, 6);
-  for (const auto& item : dump.provenance().value("cpu_flags", json::array())) {
-    const auto flag = item.get<std::string>();
-    if (flag == "avx2" || flag.starts_with("avx512") || flag.starts_with("amx"))
-      same = same && (" " + machine.cpu_flags + " ").find(" " + flag + " ") != std::string::npos;
-  }
-  return same;
 }
 
 class Threads {
@@ -90,7 +75,7 @@ TEST_CASE("trace: real models replay bitwise on the kind of CPU they were record
     size_t compared = 0;
     const auto different = differing(dump, program, {}, &compared);
     CHECK(compared > 40);
-    if (same_kernels(dump)) {
+    if (other_kernels(dump.provenance()).empty()) {
       for (const size_t b : different) FAIL_CHECK("differs first at " << program.boundaries[b].path);
     } else {
       MESSAGE("recorded with other kernels: compared by fp64 distance only (" << different.size() << " of " << compared
@@ -129,7 +114,7 @@ TEST_CASE("trace: any part of a program replays alone from stored values") {
   for (const Recording& recording : kRecordings) {
     CAPTURE(recording.file);
     const Dump dump(path_of(recording));
-    if (!same_kernels(dump)) continue;  // said by the test above
+    if (!other_kernels(dump.provenance()).empty()) continue;  // said by the test above
     const Program program = load_program(dump);
     const Threads threads(dump.provenance().value("threads", 1));
     const int count = static_cast<int>(program.ops.size());
@@ -179,7 +164,7 @@ TEST_CASE("trace: a value put in at a boundary changes what is computed from it,
 
 TEST_CASE("trace: seeded faults show at the op that has them") {
   const Dump dump(path_of({"tests/data/in_place.h5", 0}));
-  if (!same_kernels(dump)) return;
+  if (!other_kernels(dump.provenance()).empty()) return;
   const Threads threads(dump.provenance().value("threads", 1));
   const Program good = load_program(dump);
   REQUIRE(differing(dump, good, {}).empty());

@@ -3,7 +3,7 @@
 
 #include "core/error.hpp"
 #include "core/precision.hpp"
-#include "recording_file.hpp"
+#include "program_file.hpp"
 #include "trace/replay.hpp"
 
 using namespace parity;
@@ -138,4 +138,46 @@ TEST_CASE("trace: under fp64 every float is fp64") {
   }
   const at::Tensor y = at::addmm(r.b.to(at::kDouble), r.x.to(at::kDouble), r.w.to(at::kDouble).t());
   CHECK(same_bits(replayed(dump, load_program(dump), options).at("/addmm.0"), y));
+}
+
+TEST_CASE("trace: a model's arguments that recorded ops made are computed again, or taken as recorded and raised") {
+  ProgramFile file("arguments.h5");
+  const at::Tensor latents = at::rand({3, 4}) + 1, low = latents.to(at::kBFloat16), twice = low * 2, next = twice + 1;
+  const auto call = [&](int64_t id, int64_t argument, const at::Tensor& value, const at::Tensor& result,
+                        int64_t number) {
+    const json input = value_json(argument, value, std::to_string(argument));
+    file.event({{"e", "call"},
+                {"id", id},
+                {"path", ""},
+                {"call", number},
+                {"parent", -1},
+                {"class", "Twice"},
+                {"inputs", json::array({input})},
+                {"literals", json::object()},
+                {"autocast", nullptr}});
+    const int64_t made = file.op("aten::mul.Tensor", {ref(argument), 2}, {result}, {}, {{"in", id}});
+    file.event({{"e", "ret"}, {"id", id}, {"outputs", json::array({value_json(made, result, std::to_string(made))})}});
+    return made;
+  };
+  const int64_t leaf = file.leaf(latents);
+  const int64_t cast = file.op("aten::_to_copy", {ref(leaf)}, {low}, {{"dtype", {{"dtype", "bfloat16"}}}});
+  const int64_t first = call(0, cast, low, twice, 0);
+  const int64_t between = file.op("aten::add.Tensor", {ref(first), 1}, {next});
+  call(1, between, next, next * 2, 1);
+  const Dump dump = file.dump();
+  const Program program = load_program(dump);
+  for (const bool recorded_inputs : {false, true}) {
+    ReplayOptions options;
+    options.precision = Precision::fp64;
+    options.recorded_inputs = recorded_inputs;
+    std::vector<at::Tensor> results;  // of the two calls
+    replay(dump, program, options, [&](size_t b, const at::Tensor& value) {
+      if (program.boundaries[b].path.empty()) results.push_back(value.clone());
+      return std::nullopt;
+    });
+    const at::Tensor wide = latents.to(at::kDouble);
+    const at::Tensor given = recorded_inputs ? low.to(at::kDouble) : wide;
+    CHECK(at::equal(results.at(0), given * 2));
+    CHECK(at::equal(results.at(1), recorded_inputs ? next.to(at::kDouble) * 2 : (wide * 2 + 1) * 2));
+  }
 }

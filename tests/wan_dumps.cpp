@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <set>
 
-#include "compare/name_map.hpp"
-#include "compare/probes.hpp"
+#include "pair/name_map.hpp"
+#include "pair/probes.hpp"
 #include "trace/replay.hpp"
 
 namespace parity::test {

@@ -7,9 +7,9 @@
 #include <set>
 #include <string>
 
-#include "compare/name_map.hpp"
 #include "core/error.hpp"
 #include "models/wan/maps.hpp"
+#include "pair/name_map.hpp"
 
 using namespace parity;
 

@@ -26,25 +26,6 @@ class Change:
     environment: dict = field(default_factory=dict)
 
 
-# --- products with the sum in two halves, each rounded to the dtype --------------------------------------------------------
-def _halved_linear(x, weight, bias=None):
-    half = x.shape[-1] // 2
-    if not half:
-        return F.linear(x, weight, bias)
-    return F.linear(x[..., :half], weight[:, :half], bias) + F.linear(x[..., half:], weight[:, half:])
-
-
-def _halved_matmul(a, b):
-    half = a.shape[-1] // 2
-    if a.dim() < 2 or b.dim() < 2 or not half:
-        return torch.matmul(a, b)
-    return torch.matmul(a[..., :half], b[..., :half, :]) + torch.matmul(a[..., half:], b[..., half:, :])
-
-
-_HALVED = {F.linear: _halved_linear, torch.addmm: lambda bias, x, w: _halved_linear(x, w.t(), bias),
-           **dict.fromkeys((torch.matmul, torch.Tensor.matmul, torch.Tensor.__matmul__), _halved_matmul)}
-
-
 # --- norms ---------------------------------------------------------------------------------------------------------------
 # Their results are contiguous, as native_layer_norm's: on a strided input a Linear takes mm and add for addmm, which rounds once more.
 def _norm_in_float64(x, normalized_shape, weight=None, bias=None, eps=1e-5):
@@ -163,7 +144,6 @@ CHANGES = {change.name: change for change in [
     _kernel("attention with online softmax", _has_sdpa),
     _kernel("attention by the math kernel", _has_sdpa),
     _kernel("products split over K"),
-    Change("products in two rounded halves", _swap(_HALVED)),
     Change("channels last", applies=_has_convolutions, prepare=_channels_last),
     Change("convolutions by im2col", _swap({F.conv2d: _unfolded}), _has_convolutions),
     Change("one sample at a time", applies=lambda e, m: e.batch, listen=_join),

@@ -6,6 +6,7 @@
 
 #include "bench/wan.hpp"
 #include "cli/command.hpp"
+#include "cli/print.hpp"
 #include "core/error.hpp"
 #include "report/sink.hpp"
 
@@ -40,29 +41,27 @@ int bench_wan_command(BenchOptions options) {
   const WanBench b = bench_wan(options.wan);
   const double gib = 1024.0 * 1024 * 1024;
   if (!options.common.quiet)
-    fmt::print(
+    print(
         "wan {} {}: {:.1f} M parameters, {} tokens, {} threads\nforward {:.2f} s (first {:.2f} s), built in {:.1f} s, "
         "peak memory {:.2f} GiB\n",
         b.dtype_path, options.wan.dtype, static_cast<double>(b.parameters) / 1e6, b.tokens, at::get_num_threads(),
         b.forward.minimum(), b.forward.first, b.build_seconds, static_cast<double>(b.peak_bytes) / gib);
   if (b.agreement && !options.common.quiet)
-    fmt::print("bitwise equal output elements: {:.4g} % with the recording's weights, {:.4g} % with its output\n",
-               100 * b.agreement->own_weights, 100 * b.agreement->recorded);
+    print("bitwise equal output elements: {:.4g} % with the recording's weights, {:.4g} % with its output\n",
+          100 * b.agreement->own_weights, 100 * b.agreement->recorded);
   if (!options.common.json.empty())
-    write_file(options.common.json, nlohmann::json{{"name", "wan"},
-                                                   {"dtype_path", b.dtype_path},
-                                                   {"dtype", options.wan.dtype},
-                                                   {"tokens", b.tokens},
-                                                   {"parameters", b.parameters},
-                                                   {"threads", at::get_num_threads()},
-                                                   {"build_seconds", b.build_seconds},
-                                                   {"first_seconds", b.forward.first},
-                                                   {"seconds", b.forward.seconds},
-                                                   {"minimum_seconds", b.forward.minimum()},
-                                                   {"peak_bytes", b.peak_bytes},
-                                                   {"agreement", agreement_json(b.agreement)}}
-                                            .dump(1) +
-                                        "\n");
+    write_result(options.common.json, nlohmann::json{{"name", "wan"},
+                                                     {"dtype_path", b.dtype_path},
+                                                     {"dtype", options.wan.dtype},
+                                                     {"tokens", b.tokens},
+                                                     {"parameters", b.parameters},
+                                                     {"threads", at::get_num_threads()},
+                                                     {"build_seconds", b.build_seconds},
+                                                     {"first_seconds", b.forward.first},
+                                                     {"seconds", b.forward.seconds},
+                                                     {"minimum_seconds", b.forward.minimum()},
+                                                     {"peak_bytes", b.peak_bytes},
+                                                     {"agreement", agreement_json(b.agreement)}});
   return 0;
 }
 
@@ -78,16 +77,16 @@ void add_bench(CLI::App& app, Action& action) {
       "One forward of the SkyReels-V2 / Wan transformer, random weights unless told (default: I2V 1.3B, 9 frames of "
       "544x960)");
   CLI::Option* config = wan->add_option("--config", options->config, "config.json of the model, either naming")
-                            ->check(CLI::ExistingFile)
+                            ->check(existing_file())
                             ->type_name("FILE");
   wan->add_option("--weights", options->wan.weights,
                   "Folder with config.json and .safetensors (one file, or shards with their index), either naming")
-      ->check(CLI::ExistingPath)
+      ->check(existing_path())
       ->excludes(config)
       ->type_name("DIR");
   wan->add_option("--reference", options->wan.reference,
                   "Recording of the same model: its inputs are used, its output compared")
-      ->check(CLI::ExistingFile)
+      ->check(existing_file())
       ->type_name("FILE");
   wan->add_option("--dtype-path", options->wan.dtype_path,
                   "sky_ac, sky_noac, wan, dsky or dwan (default: as config.json says, else sky_ac)");

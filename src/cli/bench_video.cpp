@@ -3,6 +3,7 @@
 
 #include "bench/video.hpp"
 #include "cli/command.hpp"
+#include "cli/print.hpp"
 #include "core/error.hpp"
 #include "report/sink.hpp"
 
@@ -31,24 +32,21 @@ int run(VideoBenchCommand options) {
   const VideoBench b = bench_video(options.bench);
   const double frames = static_cast<double>(b.frames), mib = 1024.0 * 1024;
   if (!options.common.quiet && b.read.first > 0)
-    fmt::print(
-        "{} frames: reading both {:.1f} frames/s, with all metrics {:.1f} ({:+.1f} % time), peak memory {:.0f} MiB\n",
-        b.frames, frames / b.read.minimum(), frames / b.compared.minimum(),
-        100 * (b.compared.minimum() / b.read.minimum() - 1), static_cast<double>(b.peak_bytes) / mib);
+    print("{} frames: reading both {:.1f} frames/s, with all metrics {:.1f} ({:+.1f} % time), peak memory {:.0f} MiB\n",
+          b.frames, frames / b.read.minimum(), frames / b.compared.minimum(),
+          100 * (b.compared.minimum() / b.read.minimum() - 1), static_cast<double>(b.peak_bytes) / mib);
   else if (!options.common.quiet)
-    fmt::print("{} frames of {}x{} RGB in memory, all metrics: {:.1f} frames/s, peak memory {:.0f} MiB\n", b.frames,
-               options.bench.width, options.bench.height, frames / b.compared.minimum(),
-               static_cast<double>(b.peak_bytes) / mib);
+    print("{} frames of {}x{} RGB in memory, all metrics: {:.1f} frames/s, peak memory {:.0f} MiB\n", b.frames,
+          options.bench.width, options.bench.height, frames / b.compared.minimum(),
+          static_cast<double>(b.peak_bytes) / mib);
   if (!options.common.json.empty())
-    write_file(options.common.json, nlohmann::json{{"name", "video"},
-                                                   {"frames", b.frames},
-                                                   {"threads", options.bench.threads},
-                                                   {"ms_ssim", options.bench.ms_ssim},
-                                                   {"read", timing_json(b.read, b.frames)},
-                                                   {"compared", timing_json(b.compared, b.frames)},
-                                                   {"peak_bytes", b.peak_bytes}}
-                                            .dump(1) +
-                                        "\n");
+    write_result(options.common.json, nlohmann::json{{"name", "video"},
+                                                     {"frames", b.frames},
+                                                     {"threads", options.bench.threads},
+                                                     {"ms_ssim", options.bench.ms_ssim},
+                                                     {"read", timing_json(b.read, b.frames)},
+                                                     {"compared", timing_json(b.compared, b.frames)},
+                                                     {"peak_bytes", b.peak_bytes}});
   return 0;
 }
 
@@ -57,8 +55,8 @@ int run(VideoBenchCommand options) {
 void add_bench_video(CLI::App& bench, Action& action) {
   auto options = std::make_shared<VideoBenchCommand>();
   CLI::App* video = bench.add_subcommand("video", "Frames compared a second: made-up frames in memory, or two files");
-  video->add_option("reference", options->bench.reference, "A clip")->check(CLI::ExistingPath)->type_name("REF");
-  video->add_option("candidate", options->bench.candidate, "Another")->check(CLI::ExistingPath)->type_name("CAND");
+  video->add_option("reference", options->bench.reference, "A clip")->check(existing_path())->type_name("REF");
+  video->add_option("candidate", options->bench.candidate, "Another")->check(existing_path())->type_name("CAND");
   video->add_option("--size", options->size, "Width, height of made-up frames")
       ->delimiter(',')
       ->expected(2)

@@ -1,9 +1,13 @@
 #include "cli/command.hpp"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <ctime>
+
+#include "core/error.hpp"
+#include "report/sink.hpp"
 
 namespace parity::cli {
 
@@ -13,6 +17,29 @@ void add_common(CLI::App& command, Common& common) {
   command.add_option("--threads", common.threads, "Threads of LibTorch (default: as the reference was recorded)")
       ->check(CLI::Range(1, 1024))
       ->type_name("N");
+}
+
+void write_result(const std::filesystem::path& file, const nlohmann::json& result) {
+  write_file(file, result.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+}
+
+CLI::Validator existing_file() {
+  const auto check = [](const std::string& name) -> std::string {
+    std::error_code problem;
+    if (std::filesystem::is_directory(name, problem)) throw Error(fmt::format("{}: is a folder, not a file", name));
+    if (!std::filesystem::exists(name, problem)) throw Error(fmt::format("{}: no such file", name));
+    return "";
+  };
+  return CLI::Validator(check, "FILE");
+}
+
+CLI::Validator existing_path() {
+  const auto check = [](const std::string& name) -> std::string {
+    std::error_code problem;
+    if (!std::filesystem::exists(name, problem)) throw Error(fmt::format("{}: no such file or folder", name));
+    return "";
+  };
+  return CLI::Validator(check, "PATH");
 }
 
 std::filesystem::path embedded_dumps_folder() {

@@ -41,6 +41,13 @@ void add_weights(CLI::App& app, Action& action, const std::string& command_line)
 /// Where the embedded reference dumps lie: $PARITY_REFERENCE_DUMPS, else beside the sources this was built from.
 std::filesystem::path embedded_dumps_folder();
 
+/// Writes a machine-readable result; what is not UTF-8 in it (a file's name) is replaced. Throws Error when it cannot.
+void write_result(const std::filesystem::path& file, const nlohmann::json& result);
+
+/// For CLI11's `check`: a file, or a file or folder, that is there. Throws Error itself, so that the message is ours.
+CLI::Validator existing_file();
+CLI::Validator existing_path();
+
 /// Local date and time for a report's head; the machine for its JSON.
 std::string now_text();
 nlohmann::json this_machine_json();

@@ -8,15 +8,17 @@
 
 #include "cli/command.hpp"
 #include "cli/first_divergence.hpp"
-#include "compare/blame.hpp"
-#include "compare/plain_job.hpp"
-#include "compare/port_job.hpp"
-#include "compare/sides.hpp"
-#include "compare/sketch_job.hpp"
+#include "cli/print.hpp"
 #include "core/error.hpp"
-#include "core/machine.hpp"
 #include "core/progress.hpp"
+#include "diagnose/blame.hpp"
+#include "jobs/plain_job.hpp"
+#include "jobs/port_job.hpp"
+#include "jobs/sides.hpp"
+#include "jobs/sketch_job.hpp"
 #include "report/sink.hpp"
+#include "report/sinks.hpp"
+#include "trace/machine.hpp"
 
 namespace parity::cli {
 namespace {
@@ -74,11 +76,11 @@ Report compared(const CompareOptions& options, const Sides& sides, bool paths, c
   job.paths = paths;
   Progress progress(100, options.common.quiet);
   job.progress = bar(progress, "comparing");
-  PortJobResult result = sides.sketched()     ? run_sketch_job(sides, job.layer)
-                         : sides.replayable() ? run_port_job(*sides.reference.dump, sides.reference.program,
-                                                             sides.candidate.tensors, sides.pairing, job)
-                                              : run_plain_job(sides.reference.tensors, sides.candidate.tensors,
-                                                              sides.map ? &*sides.map : nullptr, job.layer);
+  JobResult result = sides.sketched()     ? run_sketch_job(sides, job.layer)
+                     : sides.replayable() ? run_port_job(*sides.reference.dump, sides.reference.program,
+                                                         sides.candidate.tensors, sides.pairing, job)
+                                          : run_plain_job(sides.reference.tensors, sides.candidate.tensors,
+                                                          sides.map ? &*sides.map : nullptr, job.layer);
   Report report = head(sides, command_line);
   report.ops = std::move(result.rows);
   report.dtype_paths = std::move(result.dtype_paths);
@@ -96,11 +98,8 @@ Report compared(const CompareOptions& options, const Sides& sides, bool paths, c
 void write_reports(const Report& report, const CompareOptions& options) {
   if (!options.common.json.empty()) write_json(report, options.common.json);
   if (options.out.empty()) return;
-  fs::create_directories(options.out);
-  write_json(report, fs::path(options.out) / "report.json");
-  write_junit(report, fs::path(options.out) / "junit.xml");
-  write_markdown(report, options.out);
-  write_file(fs::path(options.out) / "thresholds.json", to_json(limits_of(options)).dump(1) + "\n");
+  parity::write_reports(report, options.out);
+  write_result(fs::path(options.out) / "thresholds.json", to_json(limits_of(options)));
 }
 
 int run_compare(const CompareOptions& options, const std::string& command_line) {
@@ -112,7 +111,7 @@ int run_compare(const CompareOptions& options, const std::string& command_line) 
     attach_repro(report, sides, options.out);
   }
   write_reports(report, options);
-  if (!options.common.quiet) fmt::print("{}\n", console_summary(report, want_colour()));
+  if (!options.common.quiet) print("{}\n", Assembled{console_summary(report, want_colour())});
   return exit_status(report);
 }
 
@@ -124,7 +123,7 @@ int run_paths(CompareOptions options, const std::string& command_line) {
   const Report report = compared(options, sides, true, command_line);
   write_reports(report, options);
   if (!options.common.quiet)
-    for (const DtypePath& path : report.dtype_paths) fmt::print("{}\n", path.sentence);
+    for (const DtypePath& path : report.dtype_paths) print("{}\n", path.sentence);
   return exit_status(report);
 }
 
@@ -145,11 +144,11 @@ int run_blame(const CompareOptions& options, const std::string& command_line) {
   write_reports(report, options);
   if (options.common.quiet) return exit_status(report);
   std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
-  fmt::print("final relative L2 error {:.3g}; the local errors together explain {:.1f} % of it\n", found.final_error,
-             100 * found.explained);
+  print("final relative L2 error {:.3g}; the local errors together explain {:.1f} % of it\n", found.final_error,
+        100 * found.explained);
   for (const auto& [share, row] : order)
-    fmt::print("{:7.2f} %  {}{}  {}\n", 100 * share, row->path.empty() ? "(result)" : row->path,
-               row->call > 0 ? fmt::format(" call {}", row->call) : "", verdict_name(row->verdict));
+    print("{:7.2f} %  {}{}  {}\n", 100 * share, row->path.empty() ? "(result)" : row->path,
+          row->call > 0 ? fmt::format(" call {}", row->call) : "", verdict_name(row->verdict));
   return exit_status(report);
 }
 
@@ -159,12 +158,12 @@ CLI::App* add_two_sided(CLI::App& app, Action& action, const std::string& comman
                         const char* text, Runner runner, bool candidate_required) {
   auto options = std::make_shared<CompareOptions>();
   CLI::App* command = app.add_subcommand(name, text);
-  command->add_option("REF", options->reference, "PyTorch recording")->required()->check(CLI::ExistingPath);
+  command->add_option("REF", options->reference, "PyTorch recording")->required()->check(existing_path());
   CLI::Option* candidate =
-      command->add_option("CAND", options->candidate, "The port's recording")->check(CLI::ExistingPath);
+      command->add_option("CAND", options->candidate, "The port's recording")->check(existing_path());
   if (candidate_required) candidate->required();
   command->add_option("--map", options->map, "Names: REFERENCE = CANDIDATE [perm(…)] [split(axis,i,n)] a line")
-      ->check(CLI::ExistingFile)
+      ->check(existing_file())
       ->type_name("FILE");
   command
       ->add_option("--layer", options->layer,
@@ -173,7 +172,7 @@ CLI::App* add_two_sided(CLI::App& app, Action& action, const std::string& comman
   command->add_option("--out", options->out, "Folder for report.md, report.json, junit.xml, thresholds.json")
       ->type_name("DIR");
   command->add_option("--thresholds", options->thresholds, "Limits other than the defaults, with reasons (JSON)")
-      ->check(CLI::ExistingFile)
+      ->check(existing_file())
       ->type_name("FILE");
   command
       ->add_option("--accept-path", options->accepted,

@@ -9,8 +9,9 @@
 #include <sstream>
 
 #include "cli/command.hpp"
-#include "core/machine.hpp"
+#include "cli/print.hpp"
 #include "report/sink.hpp"
+#include "trace/machine.hpp"
 
 namespace parity::cli {
 namespace {
@@ -43,17 +44,16 @@ int doctor(const Common& common) {
                          {"gnuplot", on_path("gnuplot")},
                          {"reference_dumps", embedded_dumps_folder().string()}};
   if (!common.quiet) {
-    fmt::print("parity-check {} with LibTorch {} (oneDNN {}, MKL {}, CUDA {})\n", PARITY_VERSION, m.libtorch,
-               at::hasMKLDNN(), at::hasMKL(), at::hasCUDA());
-    fmt::print("CPU        {}, ATen kernels {}, {} threads\n", m.cpu, m.cpu_capability, m.threads);
-    fmt::print("native     fp64, fp32{}{}; others are converted\n", json["native_bf16"] ? ", bf16" : "",
-               json["native_fp16"] ? ", fp16" : "");
-    fmt::print("gnuplot    {}\n", json["gnuplot"] ? "found" : "missing: reports have tables only; install gnuplot-nox");
-    fmt::print("GPU        {}\n",
-               at::hasCUDA() ? "this LibTorch can use CUDA" : "none: this LibTorch is the CPU build");
-    fmt::print("dumps      {}\n", embedded_dumps_folder().string());
+    print("parity-check {} with LibTorch {} (oneDNN {}, MKL {}, CUDA {})\n", PARITY_VERSION, m.libtorch,
+          at::hasMKLDNN(), at::hasMKL(), at::hasCUDA());
+    print("CPU        {}, ATen kernels {}, {} threads\n", m.cpu, m.cpu_capability, m.threads);
+    print("native     fp64, fp32{}{}; others are converted\n", json["native_bf16"] ? ", bf16" : "",
+          json["native_fp16"] ? ", fp16" : "");
+    print("gnuplot    {}\n", json["gnuplot"] ? "found" : "missing: reports have tables only; install gnuplot-nox");
+    print("GPU        {}\n", at::hasCUDA() ? "this LibTorch can use CUDA" : "none: this LibTorch is the CPU build");
+    print("dumps      {}\n", embedded_dumps_folder().string());
   }
-  if (!common.json.empty()) write_file(common.json, json.dump(1) + "\n");
+  if (!common.json.empty()) write_result(common.json, json);
   return 0;
 }
 

@@ -3,8 +3,9 @@
 #include <fmt/ranges.h>
 
 #include "cli/command.hpp"
-#include "compare/sides.hpp"
+#include "cli/print.hpp"
 #include "core/error.hpp"
+#include "jobs/sides.hpp"
 #include "report/sink.hpp"
 #include "trace/extract.hpp"
 
@@ -29,7 +30,7 @@ Extracted run(const Options& options) {
   const Sides sides = open_sides(options.file, options.candidate, options.map);
   require_program(sides);
   set_threads(options.common, sides.reference.dump.get());
-  for (const std::string& warning : sides.warnings) fmt::print(stderr, "parity-check: {}\n", warning);
+  for (const std::string& warning : sides.warnings) print_error("parity-check: {}\n", warning);
   wanted.port = port_values(sides);
   return extract(*sides.reference.dump, sides.reference.program, wanted, options.out);
 }
@@ -37,25 +38,22 @@ Extracted run(const Options& options) {
 int extract_command(const Options& options) {
   const Extracted done = run(options);
   if (!options.common.json.empty())
-    write_file(options.common.json, nlohmann::json{{"command", "extract"},
-                                                   {"file", options.out},
-                                                   {"path", done.path},
-                                                   {"call", done.call},
-                                                   {"ops", done.ops},
-                                                   {"leaves", done.leaves},
-                                                   {"outputs", done.outputs},
-                                                   {"captured", done.captured},
-                                                   {"port_outputs", done.port_outputs}}
-                                            .dump(1) +
-                                        "\n");
+    write_result(options.common.json, nlohmann::json{{"command", "extract"},
+                                                     {"file", options.out},
+                                                     {"path", done.path},
+                                                     {"call", done.call},
+                                                     {"ops", done.ops},
+                                                     {"leaves", done.leaves},
+                                                     {"outputs", done.outputs},
+                                                     {"captured", done.captured},
+                                                     {"port_outputs", done.port_outputs}});
   if (!options.common.quiet) {
-    fmt::print("{}: '{}' call {}: {} ops on {} tensors, {} result{}\n", options.out, done.path, done.call, done.ops,
-               done.leaves, done.outputs.size(), done.outputs.size() == 1 ? "" : "s");
+    print("{}: '{}' call {}: {} ops on {} tensors, {} result{}\n", options.out, done.path, done.call, done.ops,
+          done.leaves, done.outputs.size(), done.outputs.size() == 1 ? "" : "s");
     if (!done.captured.empty())
-      fmt::print("  enters without being an argument or a weight: {}\n", fmt::join(done.captured, ", "));
-    if (!options.candidate.empty())
-      fmt::print("  the port has {} of {} results\n", done.port_outputs, done.outputs.size());
-    fmt::print("  run it: parity-check replay '{}'\n", options.out);
+      print("  enters without being an argument or a weight: {}\n", fmt::format("{}", fmt::join(done.captured, ", ")));
+    if (!options.candidate.empty()) print("  the port has {} of {} results\n", done.port_outputs, done.outputs.size());
+    print("  run it: parity-check replay '{}'\n", options.out);
   }
   return !options.candidate.empty() && done.port_outputs == 0 ? 3 : 0;
 }
@@ -66,7 +64,7 @@ void add_extract(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
   CLI::App* command =
       app.add_subcommand("extract", "One op or one module call of a recording as a small file of its own");
-  command->add_option("DUMP", options->file, "The recording")->required()->check(CLI::ExistingFile);
+  command->add_option("DUMP", options->file, "The recording")->required()->check(existing_file());
   command->add_option("--layer", options->layer, "Path of the module or op: blocks.0.norm1, blocks.0/add.1")
       ->required()
       ->type_name("PATH");
@@ -76,9 +74,9 @@ void add_extract(CLI::App& app, Action& action) {
       ->type_name("N");
   CLI::Option* candidate =
       command->add_option("--candidate", options->candidate, "A port's recording: its inputs and outputs go in too")
-          ->check(CLI::ExistingPath);
+          ->check(existing_path());
   command->add_option("--map", options->map, "Names: REFERENCE = CANDIDATE [perm(…)] [split(axis,i,n)] a line")
-      ->check(CLI::ExistingFile)
+      ->check(existing_file())
       ->needs(candidate)
       ->type_name("FILE");
   add_common(*command, options->common);

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "cli/snippet.hpp"
-#include "compare/repro.hpp"
 #include "core/error.hpp"
+#include "jobs/repro.hpp"
 
 namespace parity::cli {
 
@@ -18,8 +18,9 @@ void attach_repro(Report& report, const Sides& sides, const std::filesystem::pat
     const Program program = load_program(cut);
     report.repro_test = test_snippet(cut, program, run_again(cut, program, Precision::recorded));
     report.repro_file = file.filename().string();
-  } catch (const Error& error) {
-    report.warnings.push_back(fmt::format("no extract of the first divergence: {}", error.what()));
+  } catch (const std::exception& error) {  // LibTorch's own among them: the comparison is done, and stands
+    const std::string what = error.what();
+    report.warnings.push_back(fmt::format("no extract of the first divergence: {}", what.substr(0, what.find('\n'))));
   }
 }
 

@@ -2,8 +2,8 @@
 #pragma once
 #include <filesystem>
 
-#include "compare/result.hpp"
-#include "compare/sides.hpp"
+#include "core/result.hpp"
+#include "jobs/sides.hpp"
 
 namespace parity::cli {
 

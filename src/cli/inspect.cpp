@@ -7,11 +7,13 @@
 #include "cli/command.hpp"
 #include "cli/inspect_sketches.hpp"
 #include "cli/inspect_tensors.hpp"
-#include "compare/name_map.hpp"
+#include "cli/print.hpp"
 #include "core/error.hpp"
+#include "core/glob.hpp"
 #include "core/precision.hpp"
 #include "dump/dump.hpp"
 #include "dump/verify.hpp"
+#include "pair/name_map.hpp"
 #include "report/sink.hpp"
 #include "trace/program.hpp"
 
@@ -51,14 +53,14 @@ void print_header(const Dump& dump, const Program& program) {
   const auto& p = dump.provenance();
   int64_t bytes = 0;
   for (const Leaf& leaf : program.leaves) bytes += stored_bytes(leaf.value);
-  fmt::print("{}\n  {} recorded by {}, level {}{}\n", dump.file().string(),
-             dump.model().empty() ? "unnamed model" : dump.model(), dump.producer(), dump.level(),
-             dump.complete() ? "" : ", INTERRUPTED");
-  fmt::print("  torch {}, {} ({}), {} threads, seed {}\n", p.value("torch", "?"), p.value("cpu", "?"),
-             p.value("cpu_capability", "?"), p.value("threads", 0), p.contains("seed") ? p["seed"].dump() : "?");
-  fmt::print("  {} ops in {} module calls, {} boundaries, {} leaves ({}), {} weights\n\n", program.ops.size(),
-             program.calls.size(), program.boundaries.size(), program.leaves.size(),
-             human_bytes(static_cast<double>(bytes)), dump.weight_names().size());
+  print("{}\n  {} recorded by {}, level {}{}\n", dump.file().string(),
+        dump.model().empty() ? "unnamed model" : dump.model(), dump.producer(), dump.level(),
+        dump.complete() ? "" : ", INTERRUPTED");
+  print("  torch {}, {} ({}), {} threads, seed {}\n", p.value("torch", "?"), p.value("cpu", "?"),
+        p.value("cpu_capability", "?"), p.value("threads", 0), p.contains("seed") ? p["seed"].dump() : "?");
+  print("  {} ops in {} module calls, {} boundaries, {} leaves ({}), {} weights\n\n", program.ops.size(),
+        program.calls.size(), program.boundaries.size(), program.leaves.size(), human_bytes(static_cast<double>(bytes)),
+        dump.weight_names().size());
 }
 
 void print_tree(const Program& program, const InspectOptions& options) {
@@ -68,27 +70,27 @@ void print_tree(const Program& program, const InspectOptions& options) {
     for (int parent = call.parent; parent >= 0; parent = program.calls[parent].parent) ++depth;
     const std::string name = call.path.empty() ? "(root)" : call.path;
     const std::string result = call.outputs.empty() ? "-" : value_text(call.outputs.front());
-    fmt::print("{:{}}{:{}} {:28} {:>5} ops  {}\n", "", 2 * depth,
-               call.call == 0 ? name : fmt::format("{} (call {})", name, call.call), std::max(1, 44 - 2 * depth),
-               call.type, call.end - call.begin, result);
+    print("{:{}}{:{}} {:28} {:>5} ops  {}\n", "", 2 * depth,
+          call.call == 0 ? name : fmt::format("{} (call {})", name, call.call), std::max(1, 44 - 2 * depth), call.type,
+          call.end - call.begin, result);
   }
 }
 
 void print_ops(const Program& program, const InspectOptions& options) {
   for (const Boundary& b : program.boundaries)
     if (matches_layer(b.path, options.layer))
-      fmt::print("{:56} {:32} {} {}\n", b.call == 0 ? b.path : fmt::format("{} (call {})", b.path, b.call), b.kind,
-                 value_text(b.value), b.value.key.empty() ? "" : "stored");
+      print("{:56} {:32} {} {}\n", b.call == 0 ? b.path : fmt::format("{} (call {})", b.path, b.call), b.kind,
+            value_text(b.value), b.value.key.empty() ? "" : "stored");
 }
 
 // 0 when the recording is whole, else 1; each problem is one line on standard error.
 int report_problems(const Dump& dump, const InspectOptions& options, nlohmann::json& json) {
   std::vector<std::string> information;
   const std::vector<std::string> problems = verify(dump, &information);
-  for (const std::string& problem : problems) fmt::print(stderr, "{}: {}\n", options.file, problem);
+  for (const std::string& problem : problems) print_error("{}: {}\n", options.file, problem);
   if (!options.common.quiet) {
-    for (const std::string& line : information) fmt::print("note: {}\n", line);
-    if (problems.empty()) fmt::print("verified: every tensor that the program refers to is there and fits\n");
+    for (const std::string& line : information) print("note: {}\n", line);
+    if (problems.empty()) print("verified: every tensor that the program refers to is there and fits\n");
   }
   json["problems"] = problems;
   json["information"] = information;
@@ -112,12 +114,12 @@ int inspect(const InspectOptions& options) {
   if (!options.common.quiet) {
     print_header(dump, program);
     if (sketched)
-      fmt::print("{}", sketches);
+      print("{}", Assembled{sketches});
     else
       options.ops ? print_ops(program, options) : print_tree(program, options);
   }
   const int status = options.verify ? report_problems(dump, options, json) : 0;
-  if (!options.common.json.empty()) write_file(options.common.json, json.dump(1) + "\n");
+  if (!options.common.json.empty()) write_result(options.common.json, json);
   return status;
 }
 
@@ -131,7 +133,7 @@ void add_inspect(CLI::App& app, Action& action) {
       ->add_option("dump", options->file,
                    "The recording, or tensors in .safetensors, .npz, .npy, .pt or a folder of them")
       ->required()
-      ->check(CLI::ExistingPath);
+      ->check(existing_path());
   command->add_option("--layer", options->layer, "Only these paths (globs, comma-separated)")->type_name("GLOB");
   command->add_flag("--ops", options->ops, "List every op instead of the modules");
   command->add_flag("--verify", options->verify, "Check that everything the program refers to is there and fits");

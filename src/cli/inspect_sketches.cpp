@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include "cli/inspect_tensors.hpp"
-#include "compare/name_map.hpp"
+#include "cli/print.hpp"
 #include "core/error.hpp"
+#include "core/glob.hpp"
 #include "core/precision.hpp"
 #include "dump/sketch.hpp"
+#include "pair/name_map.hpp"
 
 namespace parity::cli {
 namespace {
@@ -42,9 +44,9 @@ std::string describe_sketches(const Dump& dump, const std::string& layer, nlohma
       row["nan"] = s.nan;
       row["inf"] = s.inf;
     }
-    lines += fmt::format("{:6} {:52} {:22} {}\n", point.role,
-                         point.call == 0 ? point.path : fmt::format("{} (call {})", point.path, point.call),
-                         type_text(point.dtype, point.shape), text);
+    lines += text_of("{:6} {:52} {:22} {}\n", point.role,
+                     point.call == 0 ? point.path : fmt::format("{} (call {})", point.path, point.call),
+                     type_text(point.dtype, point.shape), text);
     rows.push_back(std::move(row));
   }
   if (rows.empty() && layer != "all")

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "compare/name_map.hpp"
+#include "cli/print.hpp"
 #include "core/error.hpp"
+#include "core/glob.hpp"
 #include "core/precision.hpp"
 #include "dump/dump.hpp"
+#include "pair/name_map.hpp"
 #include "report/sink.hpp"
 
 namespace parity::cli {
@@ -52,7 +54,7 @@ int inspect_tensors(const Common& common, const std::string& file, const std::st
     const auto& [dtype, shape] = set->type(name);
     const int64_t bytes = bytes_of(dtype, shape);
     total += bytes;
-    lines += fmt::format("{:64} {:28} {}\n", name, type_text(dtype, shape), human_bytes(static_cast<double>(bytes)));
+    lines += text_of("{:64} {:28} {}\n", name, type_text(dtype, shape), human_bytes(static_cast<double>(bytes)));
     nlohmann::json row{{"name", name}, {"dtype", dtype_name(dtype)}, {"shape", shape}, {"bytes", bytes}};
     if (verify) {
       const at::Tensor value = set->value(name);
@@ -65,12 +67,12 @@ int inspect_tensors(const Common& common, const std::string& file, const std::st
   if (json["tensors"].empty()) throw Error(fmt::format("{}: --layer '{}' matches nothing", file, layer));
   json["notes"] = notes;
   if (!common.quiet) {
-    fmt::print("{}\n  {} tensors, {}\n\n{}", file, json["tensors"].size(), human_bytes(static_cast<double>(total)),
-               lines);
-    for (const std::string& text : notes) fmt::print("note: {}\n", text);
-    if (verify) fmt::print("verified: every tensor could be read\n");
+    print("{}\n  {} tensors, {}\n\n{}", file, json["tensors"].size(), human_bytes(static_cast<double>(total)),
+          Assembled{lines});
+    for (const std::string& text : notes) print("note: {}\n", text);
+    if (verify) print("verified: every tensor could be read\n");
   }
-  if (!common.json.empty()) write_file(common.json, json.dump(1) + "\n");
+  if (!common.json.empty()) write_result(common.json, json);
   return 0;
 }
 

@@ -2,7 +2,7 @@
 #include <ATen/Parallel.h>
 
 #include "cli/command.hpp"
-#include "core/machine.hpp"
+#include "trace/machine.hpp"
 
 namespace parity::cli {
 

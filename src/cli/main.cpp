@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "cli/program.hpp"
+#include "video/sources.hpp"
 
 namespace {
 
@@ -19,6 +20,7 @@ std::vector<std::string> with_default_command(std::vector<std::string> arguments
 }  // namespace
 
 int main(int argc, char** argv) {
+  parity::read_arrays_with(parity::open_array);
   CLI::App app;
   parity::cli::describe(app);
   parity::cli::Action action;

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "cli/print.hpp"
 #include "core/error.hpp"
 
 namespace parity::cli {
@@ -16,6 +17,8 @@ std::string first_line(const char* what) {
   const std::string text(what);
   return text.substr(0, text.find('\n'));
 }
+
+constexpr char kOutOfMemory[] = "parity-check: out of memory; compare fewer layers at once (--layer)\n";
 
 }  // namespace
 
@@ -43,20 +46,27 @@ int run_program(CLI::App& app, const Action& action, std::vector<std::string> ar
     app.parse(arguments);
     return action();
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+    const auto chosen = app.get_subcommands();
+    print_error("parity-check: {}; see parity-check {}--help\n", first_line(error.what()),
+                chosen.empty() ? "" : chosen.front()->get_name() + " ");
   } catch (const Error& error) {
-    fmt::print(stderr, "parity-check: {}\n", error.what());
+    print_error("parity-check: {}\n", error.what());
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "parity-check: out of memory; compare fewer layers at once (--layer)\n");
-  } catch (const std::exception& error) {  // LibTorch's own: an op refused its arguments
-    fmt::print(stderr, "parity-check: {}\n", first_line(error.what()));
+    print_error(kOutOfMemory);
+  } catch (const std::exception& error) {  // LibTorch's own: an op refused its arguments, or its allocator gave up
+    const std::string what = first_line(error.what());
+    if (what.find("can't allocate memory") != std::string::npos)
+      print_error(kOutOfMemory);
+    else
+      print_error("parity-check: {}\n", what);
   }
   return 2;
 }
 
 void leave(int status) {
   if ((std::fflush(stdout) != 0 || std::ferror(stdout) != 0) && status != 2) {
-    fmt::print(stderr, "parity-check: standard output took not all that was to say; is the disk full?\n");
+    print_error("parity-check: standard output took not all that was to say; is the disk full?\n");
     status = 2;
   }
   std::_Exit(status);

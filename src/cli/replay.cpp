@@ -2,9 +2,10 @@
 #include <fmt/format.h>
 
 #include "cli/command.hpp"
+#include "cli/print.hpp"
 #include "cli/snippet.hpp"
-#include "compare/repro.hpp"
 #include "core/error.hpp"
+#include "jobs/repro.hpp"
 #include "report/sink.hpp"
 #include "trace/extract.hpp"
 
@@ -69,20 +70,19 @@ std::string share(const Stats& stats) {
 }
 
 void print_rows(const Repro& repro) {
-  fmt::print("{:48} {:22} {:9} {:>10} {:>11} {:>10}\n", "boundary", "kind", "dtype", "bits equal", "relative L2",
-             "limit");
+  print("{:48} {:22} {:9} {:>10} {:>11} {:>10}\n", "boundary", "kind", "dtype", "bits equal", "relative L2", "limit");
   for (const ReproRow& row : repro.rows) {
     const std::string path = row.path.empty() ? "(result)" : row.path;
-    fmt::print("{:48} {:22} {:9} {:>10} {:>11} {:>10}{}{}\n",
-               row.call == 0 ? path : fmt::format("{} (call {})", path, row.call), row.kind,
-               short_dtype_name(row.dtype), share(row.stats), text(row.stats.rel_l2), text(row.limit),
-               row.result ? "  result" : "", row.reproduced ? "" : "  DIFFERS");
+    print("{:48} {:22} {:9} {:>10} {:>11} {:>10}{}{}\n",
+          row.call == 0 ? path : fmt::format("{} (call {})", path, row.call), row.kind, short_dtype_name(row.dtype),
+          share(row.stats), text(row.stats.rel_l2), text(row.limit), row.result ? "  result" : "",
+          row.reproduced ? "" : "  DIFFERS");
   }
   for (const PortRow& row : repro.port)
-    fmt::print("port, {}: R {}, correlation {}, relative L2 {}, {} of the bits equal ({})\n",
-               row.path.empty() ? "(result)" : row.path, text(row.oracle.ratio), text(row.oracle.correlation),
-               text(row.stats.rel_l2), share(row.stats),
-               row.own_inputs ? "the program ran on the port's own inputs" : "on the reference's inputs");
+    print("port, {}: R {}, correlation {}, relative L2 {}, {} of the bits equal ({})\n",
+          row.path.empty() ? "(result)" : row.path, text(row.oracle.ratio), text(row.oracle.correlation),
+          text(row.stats.rel_l2), share(row.stats),
+          row.own_inputs ? "the program ran on the port's own inputs" : "on the reference's inputs");
 }
 
 std::string conclusion(const Repro& repro, const ReproOptions& options) {
@@ -107,14 +107,14 @@ int replay_command(const ReproOptions& options) {
   const Repro repro = run_again(dump, program, precision_of(options.dtype));
   const int status = !repro.reproduced ? 1 : repro.executed ? 0 : 3;
   const std::string snippet = test_snippet(dump, program, repro);
-  if (!options.common.json.empty()) write_file(options.common.json, to_json(repro, options, status).dump(1) + "\n");
+  if (!options.common.json.empty()) write_result(options.common.json, to_json(repro, options, status));
   if (!options.snippet.empty()) write_file(options.snippet, snippet);
   if (options.common.quiet) return status;
   print_rows(repro);
-  for (const std::string& op : repro.opaque) fmt::print("taken from the recording, not run: {}\n", op);
-  fmt::print("{}\n", conclusion(repro, options));
+  for (const std::string& op : repro.opaque) print("taken from the recording, not run: {}\n", op);
+  print("{}\n", conclusion(repro, options));
   if (options.snippet.empty() && dump.provenance().contains("extracted"))
-    fmt::print("\nA test for the port (--snippet FILE writes it):\n\n{}", snippet);
+    print("\nA test for the port (--snippet FILE writes it):\n\n{}", Assembled{snippet});
   return status;
 }
 
@@ -126,7 +126,7 @@ void add_replay(CLI::App& app, Action& action) {
       app.add_subcommand("replay", "Run an extract again: is its recorded result reproduced, how far is the port?");
   command->add_option("FILE", options->file, "The extract, or any PyTorch recording")
       ->required()
-      ->check(CLI::ExistingFile);
+      ->check(existing_file());
   command->add_option("--dtype", options->dtype, "Arithmetic: as recorded, or every float raised")
       ->check(CLI::IsMember({"recorded", "fp32", "fp64"}))
       ->capture_default_str();

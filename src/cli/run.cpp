@@ -7,12 +7,14 @@
 #include <filesystem>
 
 #include "cli/command.hpp"
-#include "compare/main_job.hpp"
-#include "compare/sides.hpp"
+#include "cli/print.hpp"
 #include "core/error.hpp"
-#include "core/machine.hpp"
 #include "core/progress.hpp"
+#include "jobs/model_job.hpp"
+#include "jobs/sides.hpp"
 #include "report/sink.hpp"
+#include "report/sinks.hpp"
+#include "trace/machine.hpp"
 
 namespace parity::cli {
 namespace {
@@ -23,7 +25,7 @@ struct RunOptions {
   Common common;
   std::string layer = "all", model, out = "reports/latest";
   std::vector<std::string> references;
-  std::vector<std::string> dtypes = {"fp64", "fp32", "bf16"}, modes = {"forced", "free"};
+  std::vector<std::string> dtypes = {"fp64", "fp32", "bf16", "fp16"}, modes = {"forced", "free"};
 };
 
 std::vector<fs::path> embedded_dumps() {
@@ -63,8 +65,8 @@ class Run {
                               options_.layer, fmt::join(options_.dtypes, ","), files.front().string()));
     write_reports(true);
     if (!options_.common.quiet)
-      fmt::print("{}\nReport: {}\n", console_summary(report_, want_colour()),
-                 (fs::path(options_.out) / "report.md").string());
+      print("{}\nReport: {}\n", Assembled{console_summary(report_, want_colour())},
+            (fs::path(options_.out) / "report.md").string());
     return exit_status(report_);
   }
 
@@ -106,9 +108,11 @@ class Run {
     report_.coverage[name] = std::move(result.coverage);
     for (const std::string& warning : result.warnings) report_.warnings.push_back(name + ": " + warning);
     const Side side = describe_side(dump);
+    report_.candidate.details["variant"] = "aten";  // what the re-implementation's ops call (src/ops)
+    report_.candidate.producer = "parity-check " PARITY_VERSION;
     if (files == 1) {
       report_.reference = side;
-      report_.candidate = {"", "", result.candidate, "parity-check " PARITY_VERSION, nlohmann::json::object()};
+      report_.candidate.model = result.candidate;
       return;
     }
     report_.reference.path = embedded_dumps_folder().string();
@@ -116,8 +120,8 @@ class Run {
                                                   {"path", side.path},
                                                   {"sha256", side.sha256},
                                                   {"model", side.model},
+                                                  {"code", side.details.value("code", "")},
                                                   {"producer", side.producer}});
-    report_.candidate.producer = "parity-check " PARITY_VERSION;
     report_.candidate.details["models"][name] = result.candidate;
   }
 
@@ -125,12 +129,8 @@ class Run {
     const auto now = std::chrono::steady_clock::now();
     report_.seconds = std::chrono::duration<double>(now - start_).count();
     report_.machine = this_machine_json();
-    fs::create_directories(options_.out);
-    write_json(report_, fs::path(options_.out) / "report.json");
-    if (!finished) return;
-    write_junit(report_, fs::path(options_.out) / "junit.xml");
-    write_markdown(report_, options_.out);
-    if (!options_.common.json.empty()) write_json(report_, options_.common.json);
+    parity::write_reports(report_, options_.out, finished);
+    if (finished && !options_.common.json.empty()) write_json(report_, options_.common.json);
   }
 
   RunOptions options_;
@@ -153,11 +153,11 @@ void add_run(CLI::App& app, Action& action, const std::string& command_line) {
   run->add_option("--model", options->model, "Only dumps of this model: its name, class, or part of the file name")
       ->type_name("NAME");
   run->add_option("--reference", options->references, "Reference dumps (default: all embedded ones)")
-      ->check(CLI::ExistingFile)
+      ->check(existing_file())
       ->type_name("FILE");
-  run->add_option("--dtype", options->dtypes, "Precisions, comma-separated: fp64, fp32, bf16")
+  run->add_option("--dtype", options->dtypes, "Precisions, comma-separated: fp64, fp32, bf16, fp16; those that apply")
       ->delimiter(',')
-      ->check(CLI::IsMember({"fp64", "fp32", "bf16"}));
+      ->check(CLI::IsMember({"fp64", "fp32", "bf16", "fp16"}));
   run->add_option("--mode", options->modes, "forced: each op on the reference's inputs; free: the model on its own")
       ->delimiter(',')
       ->check(CLI::IsMember({"forced", "free"}));

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "cli/command.hpp"
+#include "cli/print.hpp"
 #include "core/progress.hpp"
 #include "report/sink.hpp"
 #include "selftest/run.hpp"
@@ -28,9 +29,9 @@ int selftest(const SelftestOptions& options, const std::string& command_line) {
     nlohmann::json json = selftest_json(result);
     json["command"] = command_line;
     json["machine"] = this_machine_json();
-    write_file(options.common.json, json.dump(1) + "\n");
+    write_result(options.common.json, json);
   }
-  if (!options.common.quiet) fmt::print("{}", selftest_text(result));
+  if (!options.common.quiet) print("{}", Assembled{selftest_text(result)});
   return good_enough(total(result)) ? 0 : 1;
 }
 

@@ -1,4 +1,5 @@
 #include "cli/snippet.hpp"
+#include "measure/measure.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -6,6 +7,8 @@
 #include <array>
 #include <cctype>
 #include <set>
+
+#include "core/plain.hpp"
 
 namespace parity::cli {
 namespace {
@@ -34,7 +37,8 @@ std::string identifier_of(const std::string& name, std::set<std::string>& used) 
 }
 
 std::string literal(const std::string& text) {
-  return nlohmann::json(text).dump();  // JSON's escapes are C++'s
+  // JSON's escapes are C++'s; all but plain letters are escaped only where something among them is not to be seen.
+  return nlohmann::json(text).dump(-1, ' ', plain(text) != text, nlohmann::json::error_handler_t::replace);
 }
 
 std::string type_of(at::ScalarType dtype, const std::vector<int64_t>& shape) {
@@ -78,7 +82,8 @@ std::string check(const ReproRow& row, const std::string& computed) {
       "    CHECK(stats.special_mismatch == 0);\n"
       "    CHECK(stats.difference_norm <= {:.3g} * stats.reference_norm);\n"
       "  }}\n",
-      literal(row.key), computed, row.path.empty() ? "the result" : row.path, type_of(row.dtype, row.shape), row.limit);
+      literal(row.key), computed, row.path.empty() ? "the result" : plain(row.path), type_of(row.dtype, row.shape),
+      row.limit);
 }
 
 }  // namespace
@@ -88,7 +93,8 @@ std::string test_snippet(const Dump& extract, const Program& program, const Repr
   std::vector<const ReproRow*> results;
   for (const ReproRow& row : repro.rows)
     if (row.result) results.push_back(&row);
-  const std::string title = results.front()->path.empty() ? extract.model() : results.front()->path;
+  // In a comment: a name with a line break in it would be code.
+  const std::string title = plain(results.front()->path.empty() ? extract.model() : results.front()->path);
   const char* type = results.size() == 1 ? "at::Tensor" : "std::vector<at::Tensor>";
   std::vector<std::string> parameters, names;
   std::string loads, checks;
@@ -99,17 +105,17 @@ std::string test_snippet(const Dump& extract, const Program& program, const Repr
   }
   for (size_t j = 0; j < results.size(); ++j)
     checks += check(*results[j], results.size() == 1 ? "computed" : fmt::format("computed.at({})", j));
-  const std::string others = literals_of(program, results.front()->path);
+  const std::string others = plain(literals_of(program, results.front()->path));
   return fmt::format(
       "// The port against '{}', call {}, as recorded. Link with the library `parity`; run where {} lies.\n"
       "// The limits are twice what other right arithmetic in the recorded dtypes differs by.\n"
-      "#include <doctest/doctest.h>\n\n#include <vector>\n\n#include \"compare/stats.hpp\"\n#include "
+      "#include <doctest/doctest.h>\n\n#include <vector>\n\n#include \"measure/measure.hpp\"\n#include "
       "\"dump/dump.hpp\"\n\n"
       "// The function under test, given the recorded inputs and weights.{}\n"
       "{} ported({});\n\n"
       "TEST_CASE({}) {{\n  const parity::Dump repro({});\n{}"
       "  const {} computed = ported({});\n{}}}\n",
-      title, results.front()->call, extract.file().filename().string(),
+      title, results.front()->call, plain(extract.file().filename().string()),
       others.empty() ? "" : " Beside them it had: " + others, type, fmt::join(parameters, ", "),
       literal("port: " + title + " as recorded"), literal(extract.file().string()), loads, type, fmt::join(names, ", "),
       checks);

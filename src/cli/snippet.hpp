@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "compare/repro.hpp"
+#include "jobs/repro.hpp"
 
 namespace parity::cli {
 

@@ -1,6 +1,6 @@
 // parity-check: the program that people start. Loading LibTorch takes 0.2 s, as long as comparing ten frames does, and
 // comparing videos needs none of it: `video` runs here, everything else in parity-check-all, which takes this process
-// over. That this program needs no LibTorch is for the linker to say.
+// over. It links parity-frames alone.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "cli/print.hpp"
 #include "cli/program.hpp"
 #include "core/beside.hpp"
 #include "video/sources.hpp"
@@ -21,15 +22,12 @@ char** arguments_as_given = nullptr;
 [[noreturn]] void run_all() {
   const auto program = beside_program(PARITY_CHECK_ALL);
   ::execv(program.c_str(), arguments_as_given);
-  fmt::print(stderr, "parity-check: {}: cannot be started ({}); build the target parity-check\n", program.string(),
-             std::strerror(errno));
+  cli::print_error("parity-check: {}: cannot be started ({}); build the target parity-check\n", program.string(),
+                   std::strerror(errno));
   std::exit(2);
 }
 
 }  // namespace
-
-/// Arrays are LibTorch's: parity-check-all, whose `open_array` this is not, starts again from the first argument.
-std::unique_ptr<FrameSource> open_array(const std::filesystem::path&, const SourceOptions&) { run_all(); }
 
 }  // namespace parity
 
@@ -39,6 +37,8 @@ int main(int argc, char** argv) {
   if (arguments.empty() || arguments.front() != "video") parity::run_all();
   CLI::App app;
   parity::cli::describe(app);
+  // Arrays are LibTorch's: parity-check-all starts again from the first argument.
+  parity::read_arrays_with([](const auto&, const auto&) -> std::unique_ptr<parity::FrameSource> { parity::run_all(); });
   parity::cli::Action action;
   parity::cli::add_video(app, action, parity::cli::command_line(arguments));
   parity::cli::leave(parity::cli::run_program(app, action, arguments));

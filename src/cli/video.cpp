@@ -9,6 +9,7 @@
 #include <set>
 
 #include "cli/command.hpp"
+#include "cli/print.hpp"
 #include "core/cpu.hpp"
 #include "core/error.hpp"
 #include "core/progress.hpp"
@@ -211,9 +212,8 @@ int video(const VideoOptions& options, const std::string& command_line) {
   if (!options.common.json.empty()) write_file(options.common.json, text);
   if (!options.into.empty()) merge_into(report, options.into, existing);
   if (!options.common.quiet) {
-    fmt::print("{}", video_console(report, want_colour()));
-    if (!options.metrics_only)
-      fmt::print("\nReport: {} and video.html\n", (fs::path(options.out) / "video.md").string());
+    print("{}", Assembled{video_console(report, want_colour())});
+    if (!options.metrics_only) print("\nReport: {} and video.html\n", (fs::path(options.out) / "video.md").string());
   }
   return exit_status(report);
 }
@@ -256,7 +256,7 @@ void add_measure_options(CLI::App& command, VideoOptions& o) {
   command.add_option("--min-psnr", o.min_psnr, "Fail when any frame has less, in dB")->type_name("DB");
   command.add_option("--min-ssim", o.min_ssim, "Fail when any frame has less")->type_name("SSIM");
   command.add_option("--thresholds", o.thresholds, "Ratings and gates (reports/video-thresholds.json is the default)")
-      ->check(CLI::ExistingFile)
+      ->check(existing_file())
       ->type_name("FILE");
   command.add_flag("--no-ms-ssim", o.no_ms_ssim, "Leave MS-SSIM out");
   command.add_flag("--no-diagnosis", o.no_diagnosis, "Do not look for the cause of a difference");
@@ -275,7 +275,7 @@ void add_output_options(CLI::App& command, VideoOptions& o) {
       ->check(CLI::Range(1.0, 240.0))
       ->capture_default_str();
   command.add_option("--into", o.into, "Also put the section \"video\" into this report.json of a run")
-      ->check(CLI::ExistingFile)
+      ->check(existing_file())
       ->type_name("FILE");
   add_common(command, o.common);
 }

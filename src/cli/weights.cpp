@@ -7,6 +7,7 @@
 #include <map>
 
 #include "cli/command.hpp"
+#include "cli/print.hpp"
 #include "core/progress.hpp"
 #include "report/markup.hpp"
 #include "report/sink.hpp"
@@ -36,10 +37,11 @@ std::string headline_of(const Report& report) {
 }
 
 std::string row_text(const OpResult& row) {
-  std::string text = fmt::format("{}  {}  {} {}", pad_right(verdict_name(row.verdict), 12), plain(row.path),
-                                 plain(row.dtype), shape_text(row.shape));
-  if (!row.candidate_path.empty() && row.candidate_path != row.path) text += ", candidate " + plain(row.candidate_path);
-  return text + fmt::format("\n              {}\n", plain(row.diagnosis));
+  std::string text =
+      text_of("{}  {}  {} {}", pad_right(verdict_name(row.verdict), 12), row.path, row.dtype, shape_text(row.shape));
+  if (!row.candidate_path.empty() && row.candidate_path != row.path)
+    text += text_of(", candidate {}", row.candidate_path);
+  return text + text_of("\n              {}\n", row.diagnosis);
 }
 
 // "layers 3 and 5 swapped" for a row that says only this; "" for any other.
@@ -55,23 +57,22 @@ std::string faults_text(const Report& report) {
   for (const OpResult& row : report.ops) {
     if (row.verdict == Verdict::pass) continue;
     const std::string swapped = swapped_layers(row);
-    swapped.empty() ? void(text += row_text(row)) : layers[swapped].push_back(plain(row.path));
+    swapped.empty() ? void(text += row_text(row)) : layers[swapped].push_back(row.path);
   }
   for (const auto& [swapped, paths] : layers)
-    text += fmt::format("{}  wrong layer: {}: {} parameters\n              {}\n", pad_right("fail", 12), swapped,
-                        paths.size(), fmt::join(paths, " "));
+    text += text_of("{}  wrong layer: {}: {} parameters\n              {}\n", pad_right("fail", 12), swapped,
+                    paths.size(), fmt::format("{}", fmt::join(paths, " ")));
   return text.empty() ? text : text + "\n";
 }
 
 void show(const Report& report, const Mapping& mapping, size_t pairs) {
-  fmt::print("{}\n\n{}", headline_of(report), faults_text(report));
-  fmt::print("mapping of {} parameters, reference = candidate, in {} rules:\n", pairs, mapping.weights.size());
-  for (const std::string& rule : mapping.weights) fmt::print("  {}\n", plain(rule));
-  for (const std::string& pair : mapping.unwritable)
-    fmt::print("  {} (a name that no map file can hold)\n", plain(pair));
-  fmt::print("\n");
-  for (const std::string& warning : report.warnings) fmt::print("note: {}\n", plain(warning));
-  fmt::print("{}\n", totals_text(report));
+  print("{}\n\n{}", headline_of(report), Assembled{faults_text(report)});
+  print("mapping of {} parameters, reference = candidate, in {} rules:\n", pairs, mapping.weights.size());
+  for (const std::string& rule : mapping.weights) print("  {}\n", rule);
+  for (const std::string& pair : mapping.unwritable) print("  {} (a name that no map file can hold)\n", pair);
+  print("\n");
+  for (const std::string& warning : report.warnings) print("note: {}\n", warning);
+  print("{}\n", totals_text(report));
 }
 
 Report head(const WeightsOptions& options, const WeightSide& reference, const WeightSide& candidate,
@@ -122,10 +123,10 @@ void add_weights(CLI::App& app, Action& action, const std::string& command_line)
       "Audit converted weights: pairs parameters by content whatever their names and layout, names each fault");
   command->add_option("REF", options->reference, "Recording, .safetensors, .npz, .pt, or a folder of them")
       ->required()
-      ->check(CLI::ExistingPath);
+      ->check(existing_path());
   command->add_option("CAND", options->candidate, "The converted ones, in any of these formats")
       ->required()
-      ->check(CLI::ExistingPath);
+      ->check(existing_path());
   command->add_option("--save-map", options->map, "Write the mapping found as a map file for compare --map")
       ->type_name("FILE");
   add_common(*command, options->common);

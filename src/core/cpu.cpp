@@ -21,7 +21,7 @@ Cpu this_cpu() {
     if (!line.starts_with("flags")) continue;
     std::istringstream flags(after_colon(line));
     for (std::string flag; flags >> flag;)
-      if (flag == "avx2" || flag.starts_with("avx512") || flag.starts_with("amx"))
+      if (flag == "avx2" || flag == "avx_vnni" || flag.starts_with("avx512") || flag.starts_with("amx"))
         cpu.flags += (cpu.flags.empty() ? "" : " ") + flag;
     break;
   }

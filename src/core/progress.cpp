@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "core/plain.hpp"
+
 namespace parity {
 
 Progress::Progress(int64_t steps, bool quiet)
@@ -24,7 +26,7 @@ void Progress::step(const std::string& what) {
   clear();
   const auto filled = static_cast<size_t>(24 * share);
   fmt::print(stderr, "[{}{}] {}/{} {}  {}", std::string(filled, '#'), std::string(24 - filled, '.'), done_ + 1, steps_,
-             eta, what.substr(0, 60));
+             eta, plain(what.substr(0, 60)));
   std::fflush(stderr);
   shown_ = true;
 }

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "core/error.hpp"
+#include "dump/allocate.hpp"
 #include "dump/dump.hpp"
 #include "dump/hdf5.hpp"
 
@@ -77,8 +78,6 @@ class Hdf5Array final : public ArrayFile {
     const bool recorded = hdf5::string_attribute(dataset_.get(), "dtype", where_).has_value();
     layout_ = recorded ? hdf5::tensor_layout(dataset_.get(), where_, file_.size())
                        : plain_layout(dataset_.get(), where_, file_.size());
-    if (!layout_.strides.empty())
-      throw Error(where_ + " is not stored row-major; write it with numpy.ascontiguousarray");
   }
 
   at::ScalarType dtype() const override { return layout_.dtype; }
@@ -90,7 +89,7 @@ class Hdf5Array final : public ArrayFile {
     start[axis] = static_cast<hsize_t>(index);
     count[axis] = 1;
     rest.erase(rest.begin() + static_cast<int64_t>(axis));
-    at::Tensor out = at::empty(rest, layout_.dtype);
+    at::Tensor out = empty_for(rest, layout_.dtype, where_);
     if (out.numel() == 0) return out;
     static std::mutex one_at_a_time;  // HDF5 is not thread-safe, and two clips are read at once
     const std::lock_guard lock(one_at_a_time);

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "core/error.hpp"
+#include "dump/allocate.hpp"
 #include "dump/array_file.hpp"
 #include "dump/npy.hpp"
 #include "dump/zip_file.hpp"
@@ -47,7 +48,7 @@ class NpyArray final : public ArrayFile {
   at::Tensor slice(size_t axis, int64_t index) const override {
     std::vector<int64_t> rest = header_.shape;
     rest.erase(rest.begin() + static_cast<int64_t>(axis));
-    const at::Tensor out = at::empty(rest, header_.dtype);
+    const at::Tensor out = empty_for(rest, header_.dtype, where_);
     uint64_t outer = 1, inner = at::elementSize(header_.dtype);
     for (size_t i = 0; i < axis; ++i) outer *= static_cast<uint64_t>(header_.shape[i]);
     for (size_t i = axis + 1; i < header_.shape.size(); ++i) inner *= static_cast<uint64_t>(header_.shape[i]);

@@ -169,10 +169,12 @@ void DumpWriter::value(const std::string& key, const at::Tensor& tensor) {
     hdf5::fail(where + " cannot be written");
   write_fixed_text(data.get(), "dtype", dtype_name(plain.scalar_type()), where);
   if (plain.numel() == 0) return;
-  const bool dense = plain.is_non_overlapping_and_dense();
-  if (dense && !plain.is_contiguous()) write_integers(data.get(), "strides", plain.strides().vec(), where);
-  if (const int64_t bytes = misalignment(plain); dense && bytes != 0)
-    write_integers(data.get(), "misalignment", {bytes}, where);
+  if (plain.strides() != row_major_strides(plain.sizes())) {
+    const bool dense = plain.is_non_overlapping_and_dense();
+    if (dense || can_be_laid_out(plain.sizes(), plain.strides()))
+      write_integers(data.get(), dense ? "strides" : "loose_strides", plain.strides().vec(), where);
+  }
+  if (const int64_t bytes = misalignment(plain); bytes != 0) write_integers(data.get(), "misalignment", {bytes}, where);
 }
 
 void DumpWriter::link(std::string_view group, std::string_view name, const std::string& key) {

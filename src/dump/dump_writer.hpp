@@ -25,8 +25,8 @@ class DumpWriter {
   DumpWriter(const DumpWriter&) = delete;
   DumpWriter& operator=(const DumpWriter&) = delete;
 
-  /// /values/<key>: the bits of a CPU tensor, with its strides when it is dense but not row-major, and where its memory
-  /// lies modulo 64 bytes. Other layouts are written row-major. A key that is written already stays as it is.
+  /// /values/<key>: the bits of a CPU tensor, with its strides when it is not row-major and they can be kept
+  /// (FORMAT.md), and where its memory lies modulo 64 bytes. A key that is written already stays as it is.
   void value(const std::string& key, const at::Tensor& tensor);
   bool has_value(const std::string& key) const;
 

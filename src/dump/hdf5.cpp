@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/error.hpp"
+#include "dump/allocate.hpp"
 #include "dump/link_name.hpp"
 #include "dump/trial.hpp"
 
@@ -143,7 +144,7 @@ std::string File::bytes(std::string_view group, std::string_view name) const {
     throw Error(where + " is not a one-dimensional uint8 dataset");
   if (size == 0) return {};
   check_storage(dataset.get(), size, where, size_);
-  std::string text(size, '\0');
+  std::string text = text_for(size, where);
   if (H5Dread(dataset.get(), H5T_NATIVE_UCHAR, H5S_ALL, H5S_ALL, H5P_DEFAULT, text.data()) < 0)
     fail(where + " cannot be read");
   return text;

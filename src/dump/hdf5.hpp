@@ -76,7 +76,7 @@ class File {
 // What a dataset is; hdf5_tensor.cpp.
 struct Layout {
   at::ScalarType dtype = at::kFloat;
-  std::vector<int64_t> shape, strides;  // strides empty: row-major
+  std::vector<int64_t> shape, strides;  // strides empty: row-major; in the file the elements always are
   int64_t count = 0;                    // elements
   int64_t misalignment = 0;             // address modulo 64 bytes, as recorded
 };

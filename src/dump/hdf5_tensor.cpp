@@ -4,10 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 
 #include "core/error.hpp"
 #include "core/precision.hpp"
+#include "dump/allocate.hpp"
 #include "dump/hdf5.hpp"
 #include "dump/placement.hpp"
 
@@ -144,7 +146,8 @@ int64_t checked_count(const std::vector<int64_t>& shape, size_t item, const std:
 void check_strides(const Layout& layout, const std::string& where) {
   const auto& shape = layout.shape;
   const auto& strides = layout.strides;
-  bool dense = strides.size() == shape.size();
+  bool dense = strides.size() == shape.size() &&
+               std::none_of(strides.begin(), strides.end(), [](int64_t stride) { return stride < 0; });
   std::vector<size_t> order(dense ? shape.size() : 0);
   std::iota(order.begin(), order.end(), size_t{0});
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return strides[a] < strides[b]; });
@@ -169,11 +172,25 @@ int64_t recorded_misalignment(hid_t dataset, at::ScalarType dtype, const std::st
   return found->front();
 }
 
-std::vector<int64_t> row_major(const std::vector<int64_t>& shape) {
-  std::vector<int64_t> strides(shape.size());
-  int64_t stride = 1;
-  for (size_t axis = shape.size(); axis-- > 0; stride *= std::max<int64_t>(shape[axis], 1)) strides[axis] = stride;
+// With gaps, or elements that share memory.
+std::optional<std::vector<int64_t>> loose_strides(hid_t dataset, const Layout& layout, const std::string& where) {
+  auto strides = integer_attribute(dataset, "loose_strides", where);
+  if (strides && layout.count > 0 && (!layout.strides.empty() || !can_be_laid_out(layout.shape, *strides)))
+    throw Error(fmt::format("{} has loose_strides [{}] at which no tensor of shape [{}] is kept", where,
+                            fmt::join(*strides, ", "), fmt::join(layout.shape, ", ")));
   return strides;
+}
+
+// What was read row-major, where it lay. Throws Error when elements that share memory differ.
+at::Tensor where_it_lay(const at::Tensor& rows, const Layout& layout, const std::string& where) {
+  const uint64_t bytes =
+      static_cast<uint64_t>(elements_spanned(layout.shape, layout.strides)) * at::elementSize(layout.dtype);
+  const at::Tensor tensor =
+      with_memory(bytes, where, [&] { return laid_out(rows, layout.strides, layout.misalignment); });
+  if (!lie_apart(layout.shape, layout.strides) &&
+      std::memcmp(tensor.contiguous().const_data_ptr(), rows.const_data_ptr(), rows.nbytes()) != 0)
+    throw Error(where + " has elements that share memory by its loose_strides, but differ");
+  return tensor;
 }
 
 }  // namespace
@@ -211,6 +228,7 @@ Layout tensor_layout(hid_t dataset, const std::string& where, uint64_t file_size
     layout.strides = std::move(*strides);
     check_strides(layout, where);
   }
+  if (auto loose = loose_strides(dataset, layout, where)) layout.strides = std::move(*loose);
   layout.misalignment = recorded_misalignment(dataset, layout.dtype, where);
   return layout;
 }
@@ -218,7 +236,10 @@ Layout tensor_layout(hid_t dataset, const std::string& where, uint64_t file_size
 at::Tensor read_tensor(hid_t dataset, const std::string& where, uint64_t file_size) {
   const Layout layout = tensor_layout(dataset, where, file_size);
   const bool in_place = layout.strides.empty() || layout.count == 0;  // else: read row-major, then lay out
-  at::Tensor tensor = empty_at(in_place ? layout.misalignment : 0, layout.shape, row_major(layout.shape), layout.dtype);
+  const auto bytes = static_cast<uint64_t>(layout.count) * at::elementSize(layout.dtype);
+  const at::Tensor tensor = with_memory(bytes, where, [&] {
+    return empty_at(in_place ? layout.misalignment : 0, layout.shape, row_major_strides(layout.shape), layout.dtype);
+  });
   if (layout.count > 0) {
     const Handle type(H5Dget_type(dataset));
     if (H5Dread(dataset, type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, tensor.mutable_data_ptr()) < 0)
@@ -227,8 +248,7 @@ at::Tensor read_tensor(hid_t dataset, const std::string& where, uint64_t file_si
     if (layout.dtype == at::kBool && tensor.view(at::kByte).gt(1).any().item<bool>())
       throw Error(where + " says dtype=bool but holds values other than 0 and 1");
   }
-  if (in_place) return tensor;
-  return empty_at(layout.misalignment, layout.shape, layout.strides, layout.dtype).copy_(tensor);
+  return in_place ? tensor : where_it_lay(tensor, layout, where);
 }
 
 }  // namespace parity::hdf5

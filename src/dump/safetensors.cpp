@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
+#include "dump/allocate.hpp"
 #include "dump/mapped_file.hpp"
 
 namespace parity {
@@ -72,10 +73,12 @@ SafetensorsEntry parse_entry(const json& described, const std::string& where, ui
   entry.where = where;
   entry.dtype_text = described["dtype"].get<std::string>();
   uint64_t count = 1;
-  bool fits = true;
+  bool fits = true, empty = false;
   for (const json& size : described["shape"]) {
     const uint64_t value = unsigned_at(size, where);
-    fits = fits && value <= INT64_MAX && !__builtin_mul_overflow(count, value, &count);
+    // A zero does not excuse the other sizes.
+    fits = fits && value <= INT64_MAX && !__builtin_mul_overflow(count, std::max<uint64_t>(value, 1), &count);
+    empty = empty || value == 0;
     entry.shape.push_back(static_cast<int64_t>(value));
   }
   entry.begin = unsigned_at(described["data_offsets"][0], where);
@@ -86,8 +89,8 @@ SafetensorsEntry parse_entry(const json& described, const std::string& where, ui
                     where, entry.begin, entry.end, data_size));
   const auto dtype = known_dtype(entry.dtype_text);
   uint64_t bytes = 0;
-  if (dtype &&
-      (!fits || __builtin_mul_overflow(count, at::elementSize(*dtype), &bytes) || bytes != entry.end - entry.begin))
+  if (dtype && (!fits || entry.shape.size() > 64 || __builtin_mul_overflow(count, at::elementSize(*dtype), &bytes) ||
+                bytes > INT64_MAX || (empty ? 0 : bytes) != entry.end - entry.begin))
     throw Error(fmt::format("{}: shape and dtype {} do not make the {} bytes of its data_offsets", where,
                             entry.dtype_text, entry.end - entry.begin));
   return entry;
@@ -203,7 +206,7 @@ at::Tensor Safetensors::tensor(std::string_view name) const {
     tensor = at::from_blob(
         data, entry.shape, [file = entry.file](void*) {}, type);
   } else {
-    tensor = at::empty(entry.shape, type);
+    tensor = empty_for(entry.shape, type, entry.where);
     if (entry.end > entry.begin) std::memcpy(tensor.mutable_data_ptr(), data, entry.end - entry.begin);
   }
   if (type == at::kBool && tensor.view(at::kByte).gt(1).any().item<bool>())

@@ -1,31 +1,15 @@
 // Sketches in a recording (probes/FORMAT.md, "Sketches"): a few kB that stand for a tensor of any size. Reading alone;
-// making and comparing them is src/compare/sketch.hpp.
+// making and comparing them is src/measure/sketch.hpp.
 #pragma once
 #include <ATen/ATen.h>
 
-#include <cmath>
-#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "core/sketch.hpp"
 #include "dump/dump.hpp"
 
 namespace parity {
-
-/// CountSketch and exact statistics of the numbers of one tensor (of a complex one: real and imaginary parts in turn).
-struct Sketch {
-  static constexpr int64_t kMostBuckets = 4096;
-
-  std::vector<double> buckets;         // a power of two of them
-  int64_t count = 0;                   // numbers
-  int64_t nan = 0, inf = 0, zero = 0;  // how many of them
-  double sum = 0, sum_squares = 0;     // of the finite ones, as the rest
-  double min = INFINITY, max = -INFINITY;
-  uint64_t specials = 0;             // hash of where the NaN, +Inf and -Inf are
-  std::vector<at::ScalarType> fits;  // narrower dtypes that hold every finite number exactly
-
-  double norm() const { return std::sqrt(sum_squares); }
-};
 
 /// A named tensor of a recording of level sketch.
 struct SketchPoint {

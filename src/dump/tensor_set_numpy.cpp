@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "core/error.hpp"
+#include "dump/allocate.hpp"
 #include "dump/mapped_file.hpp"
 #include "dump/npy.hpp"
 #include "dump/tensor_set_formats.hpp"
@@ -38,7 +39,8 @@ class NpySet final : public TensorSet {
     at::Tensor raw = at::from_blob(
         data, {bytes}, [mapped = mapped_](void*) {}, at::kByte);
     // numpy aligns its data to 64 bytes (16 before 1.14); other writers need not.
-    if (reinterpret_cast<uintptr_t>(data) % 16 != 0) raw = raw.clone();
+    if (reinterpret_cast<uintptr_t>(data) % 16 != 0)
+      raw = empty_for(raw.sizes(), at::kByte, file().string()).copy_(raw);
     return header_.lay_out(raw);
   }
 
@@ -69,7 +71,7 @@ class NpzSet final : public TensorSet {
     const auto size = static_cast<int64_t>(zip_.entries()[index].size);
     // The header lies in front, out of the way of the data's alignment.
     const auto begin = static_cast<int64_t>(header.data_begin), pad = (64 - begin % 64) % 64;
-    const at::Tensor raw = at::empty({pad + size}, at::kByte);
+    const at::Tensor raw = empty_for({pad + size}, at::kByte, where(index));
     zip_.read(index, static_cast<char*>(raw.mutable_data_ptr()) + pad);
     return header.lay_out(raw.slice(0, pad + begin));
   }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/error.hpp"
+#include "dump/allocate.hpp"
 #include "dump/mapped_file.hpp"
 #include "dump/pickle.hpp"
 #include "dump/tensor_set_formats.hpp"
@@ -66,9 +67,9 @@ class TorchSet final : public TensorSet {
                               tensor.storage_bytes));
   }
 
-  at::Tensor storage(const pickle::StoredTensor& tensor) const {
+  at::Tensor storage(const pickle::StoredTensor& tensor, const std::string& place) const {
     if (tensor.storage == kept_key_) return kept_;
-    at::Tensor bytes = at::empty({tensor.storage_bytes}, at::kByte);
+    at::Tensor bytes = empty_for({tensor.storage_bytes}, at::kByte, place);
     zip_.read(*zip_.find(prefix_ + "data/" + tensor.storage), static_cast<char*>(bytes.mutable_data_ptr()));
     return bytes;
   }
@@ -76,14 +77,14 @@ class TorchSet final : public TensorSet {
   at::Tensor read(size_t index) const override {
     const pickle::StoredTensor& tensor = tensors_[index];
     const auto item = static_cast<int64_t>(at::elementSize(tensor.dtype));
-    const at::Tensor bytes = storage(tensor);
+    const at::Tensor bytes = storage(tensor, where(index));
     const at::Tensor typed = bytes.slice(0, 0, bytes.numel() / item * item).view(tensor.dtype);
     at::Tensor view = typed.as_strided(tensor.shape, tensor.strides, tensor.offset);
     if (view.numel() == typed.numel()) return view;
     // Many tensors may share one storage (a flattened model): it is kept for the next, which must not see writes to
     // this.
     kept_key_ = tensor.storage, kept_ = bytes;
-    return view.clone();
+    return empty_for(tensor.shape, tensor.dtype, where(index)).copy_(view);
   }
 
   ZipFile zip_;

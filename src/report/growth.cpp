@@ -6,18 +6,40 @@
 namespace parity {
 namespace {
 
-// "blocks.3.norm1" -> {"blocks.*.norm1", 3}; number -1 when there is none.
-std::pair<std::string, int> pattern_of(const std::string& path) {
-  size_t begin = 0;
-  while (begin < path.size()) {
-    const size_t end = std::min(path.find('.', begin), path.size());
+constexpr size_t kSmallestDepth = 4;  // a line through fewer points says nothing about an exponent
+
+struct Place {
+  std::string pattern;  // "blocks.*.norm1"
+  int number = -1;      // 3; -1: the path has none
+};
+
+// "blocks.3.norm1" -> {"blocks.*.norm1", 3}. Only the modules' part: the number of an op in its module
+// ("blocks.0/add.3" is the fourth addition) is no depth.
+Place place_of(const std::string& path) {
+  const size_t modules = std::min(path.find('/'), path.size());
+  for (size_t begin = 0; begin < modules;) {
+    const size_t end = std::min(path.find('.', begin), modules);
     const std::string part = path.substr(begin, end - begin);
     if (!part.empty() && part.size() < 6 && part.find_first_not_of("0123456789") == std::string::npos)
       return {path.substr(0, begin) + "*" + path.substr(end), std::stoi(part)};
     begin = end + 1;
   }
-  return {path, -1};
+  return {path};
 }
+
+// One pattern's rows. Repeated blocks do the same on the same shape; the steps of a Sequential do not.
+struct Blocks {
+  std::string kind;
+  std::vector<int64_t> shape;
+  bool repeated = true;
+  std::map<int, double> errors;  // by index of the block
+
+  void add(const OpResult& op, int number) {
+    if (errors.empty()) kind = op.kind, shape = op.shape;
+    repeated = repeated && op.kind == kind && op.shape == shape;
+    errors[number] = *op.free->rel_l2;
+  }
+};
 
 double slope(const std::map<int, double>& errors) {
   double n = 0, sx = 0, sy = 0, sxx = 0, sxy = 0;
@@ -31,19 +53,22 @@ double slope(const std::map<int, double>& errors) {
 }  // namespace
 
 std::vector<Growth> error_growth(const Report& report) {
-  std::map<std::pair<std::string, std::string>, std::map<std::string, std::map<int, double>>> found;
+  std::map<std::pair<std::string, std::string>, std::map<std::string, Blocks>> found;
   for (const OpResult& op : report.ops) {
-    const auto [pattern, number] = pattern_of(op.path);
-    if (number < 0 || op.call > 0 || !op.free || !op.free->rel_l2 || !(*op.free->rel_l2 > 0)) continue;
-    found[{op.reference, op.dtype}][pattern][number] = *op.free->rel_l2;
+    const Place place = place_of(op.path);
+    if (place.number < 0 || op.call > 0 || !op.free || !op.free->rel_l2 || !(*op.free->rel_l2 > 0)) continue;
+    found[{op.reference, op.dtype}][place.pattern].add(op, place.number);
   }
   std::vector<Growth> out;
   for (const auto& [run, patterns] : found) {
-    const std::pair<const std::string, std::map<int, double>>* best = nullptr;
+    const std::pair<const std::string, Blocks>* best = nullptr;
     for (const auto& entry : patterns)
-      if (entry.second.size() >= 4 && (best == nullptr || entry.first.size() < best->first.size())) best = &entry;
+      if (entry.second.repeated && entry.second.errors.size() >= kSmallestDepth &&
+          (best == nullptr || entry.first.size() < best->first.size()))
+        best = &entry;
     if (best != nullptr)
-      out.push_back({best->first, run.second, static_cast<int>(best->second.size()), slope(best->second)});
+      out.push_back(
+          {best->first, run.second, static_cast<int>(best->second.errors.size()), slope(best->second.errors)});
   }
   return out;
 }

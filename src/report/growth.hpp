@@ -3,11 +3,12 @@
 #include <string>
 #include <vector>
 
-#include "compare/result.hpp"
+#include "core/result.hpp"
 
 namespace parity {
 
-/// Rows whose paths differ in one number alone ("blocks.*"), the shortest such pattern of a reference and dtype.
+/// Rows of repeated blocks: paths that differ in the index of a module alone ("blocks.*"), of one kind and shape; the
+/// shortest such pattern of a reference and dtype.
 struct Growth {
   std::string pattern, dtype;
   int depth = 0;        // how many of them

@@ -1,4 +1,5 @@
 // parity-report/1 (reports/parity-report-1.schema.json): every key always there, null for what does not exist.
+#include "core/statistics.hpp"
 #include "report/json_values.hpp"
 #include "report/sink.hpp"
 
@@ -14,29 +15,17 @@ json stats_json(const Stats* s, const OracleStats* oracle) {
   const auto when_measured = [&](auto x) { return s ? json(x) : json(nullptr); };
   const OracleStats o = oracle ? *oracle : OracleStats{};
   const bool has_worst = s && s->max_abs.has_value();
-  return {{"max_abs", value(from.max_abs)},
-          {"mean_abs", value(from.mean_abs)},
-          {"rmse", value(from.rmse)},
-          {"rel_l2", value(from.rel_l2)},
-          {"normalized_max", value(from.normalized_max)},
-          {"cosine", value(from.cosine)},
-          {"p95_abs", value(from.p95_abs)},
-          {"p99_abs", value(from.p99_abs)},
-          {"max_ulp", value(from.max_ulp)},
-          {"bitwise_equal_share", value(from.bitwise_equal_share)},
-          {"gain", value(from.gain)},
-          {"ratio", value(o.ratio)},
-          {"correlation", value(o.correlation)},
-          {"reference_error", value(o.reference_error)},
-          {"candidate_error", value(o.candidate_error)},
-          {"count", when_measured(from.count)},
-          {"nan_reference", when_measured(from.nan_reference)},
-          {"nan_candidate", when_measured(from.nan_candidate)},
-          {"special_mismatch", when_measured(from.special_mismatch)},
-          {"zeros_reference", when_measured(from.zeros_reference)},
-          {"worst_index", when_measured(from.worst_index)},
-          {"worst_reference", has_worst ? value(from.worst_reference) : json(nullptr)},
-          {"worst_candidate", has_worst ? value(from.worst_candidate) : json(nullptr)}};
+  json out = {{"count", when_measured(from.count)},
+              {"nan_reference", when_measured(from.nan_reference)},
+              {"nan_candidate", when_measured(from.nan_candidate)},
+              {"special_mismatch", when_measured(from.special_mismatch)},
+              {"zeros_reference", when_measured(from.zeros_reference)},
+              {"worst_index", when_measured(from.worst_index)},
+              {"worst_reference", has_worst ? value(from.worst_reference) : json(nullptr)},
+              {"worst_candidate", has_worst ? value(from.worst_candidate) : json(nullptr)}};
+  for (const auto& row : kStatistics) out[std::string(row.name)] = value(from.*row.field);
+  for (const auto& row : kOracleStatistics) out[std::string(row.name)] = value(o.*row.field);
+  return out;
 }
 
 json logic_json(const Logic& logic) {
@@ -51,6 +40,7 @@ json limits_json(const std::vector<Limit>& limits) {
     out.push_back({{"statistic", plain(l.statistic)},
                    {"value", value(l.value)},
                    {"at_least", l.at_least},
+                   {"measured", value(l.measured)},
                    {"origin", plain(l.origin)}});
   return out;
 }
@@ -66,6 +56,8 @@ json explanations_json(const std::vector<Explanation>& list) {
                    {"amplitude", value(e.amplitude)},
                    {"z", value(e.z)},
                    {"explained", value(e.explained)},
+                   {"rest", value(e.rest)},
+                   {"null_amplitude", value(e.null_amplitude)},
                    {"detectable", value(e.detectable)}});
   return out;
 }
@@ -102,7 +94,7 @@ json op_json(const OpResult& op) {
           {"diagnosis", plain(op.diagnosis)},
           {"logic", logic_json(op.logic)},
           {"forced", stats_json(op.forced ? &*op.forced : nullptr, op.oracle ? &*op.oracle : nullptr)},
-          {"free", stats_json(op.free ? &*op.free : nullptr, nullptr)},
+          {"free", stats_json(op.free ? &*op.free : nullptr, op.free_oracle ? &*op.free_oracle : nullptr)},
           {"limits", limits_json(op.limits)},
           {"amplification", value(op.amplification)},
           {"predicted_free", value(op.predicted_free)},
@@ -142,6 +134,7 @@ json coverage_json(const std::map<std::string, Coverage>& all) {
                              {"unused_paths", texts(c.unused_paths)},
                              {"unmatched_candidates", texts(c.unmatched_candidates)},
                              {"opaque", texts(c.opaque)},
+                             {"not_exercised", texts(c.not_exercised)},
                              {"granularity", plain(c.granularity)},
                              {"directions", c.directions}};
   return out;

@@ -178,6 +178,9 @@ std::string side(const char* what, const Side& s) {
 std::string provenance(const Report& report) {
   std::string out = "## Where these numbers come from\n\n";
   out += side("reference", report.reference) + side("candidate", report.candidate);
+  for (const ReferenceRow& reference : reference_rows(report))
+    out += fmt::format("  - {}: {}{}\n", markdown_code(reference.name), markdown(reference.model),
+                       reference.code.empty() ? "" : fmt::format(", {}", markdown(reference.code)));
   std::vector<std::string> machine;
   if (report.machine.is_object())
     for (const auto& [key, value] : report.machine.items())

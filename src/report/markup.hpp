@@ -1,16 +1,15 @@
-// Text that came out of files (paths, messages, model names) is hostile: it must not break a table, open a tag, move a
-// terminal's cursor or call somebody by name. And how numbers look in tables.
+// Text that came out of files (paths, messages, model names) is hostile (core/plain.hpp): it must not break a table,
+// open a tag or call somebody by name either. And how numbers look in tables.
 #pragma once
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/plain.hpp"
+
 namespace parity {
 
-/// Valid UTF-8 on one line: bad bytes, control characters and marks that reorder text become visible escapes such as
-/// "\x1b" or "\u202e".
-std::string plain(std::string_view text);
 /// For an XML attribute or element.
 std::string xml(std::string_view text);
 /// Running text in Markdown (GitHub's flavour), in a table cell or not; no mention, link or tag comes to life.

@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "compare/result.hpp"
+#include "core/result.hpp"
 
 namespace parity {
 

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "core/statistics.hpp"
 #include "report/growth.hpp"
 #include "report/markup.hpp"
 
@@ -35,24 +36,16 @@ std::vector<const OpResult*> select(const Report& report, bool (*wanted)(Verdict
 }
 
 std::optional<double> statistic(const OpResult& op, const std::string& name) {
+  if (name == "own_inputs_rel_l2") return op.free_oracle ? op.free_oracle->candidate_error : std::nullopt;
   if (!op.forced) return std::nullopt;
-  const Stats& s = *op.forced;
-  const std::map<std::string, std::optional<double>> known{{"max_abs", s.max_abs},
-                                                           {"mean_abs", s.mean_abs},
-                                                           {"rmse", s.rmse},
-                                                           {"rel_l2", s.rel_l2},
-                                                           {"cosine", s.cosine},
-                                                           {"p95_abs", s.p95_abs},
-                                                           {"p99_abs", s.p99_abs},
-                                                           {"normalized_max", s.normalized_max},
-                                                           {"max_ulp", s.max_ulp},
-                                                           {"gain", s.gain},
-                                                           {"bitwise_equal_share", s.bitwise_equal_share}};
-  const auto found = known.find(name);
-  if (found != known.end()) return found->second;
-  if (op.oracle && name == "ratio") return op.oracle->ratio;
-  return op.oracle && name == "correlation" ? op.oracle->correlation : std::nullopt;
+  if (const auto value = statistic_of(*op.forced, kStatistics, name)) return value;
+  return op.oracle ? statistic_of(*op.oracle, kOracleStatistics, name) : std::nullopt;
 }
+
+constexpr std::string_view kAtenVariant =
+    "fp64 logic: the candidate's ops are wrappers of ATen's, and the recorded program is ATen's, too: an error of "
+    "exactly "
+    "0 there shows that formula, constants and order agree, not that an independent arithmetic gives the same";
 
 bool is_red(Verdict v) { return v == Verdict::fail || v == Verdict::shape; }
 bool is_undecided(Verdict v) { return v != Verdict::pass && !is_red(v); }
@@ -129,14 +122,40 @@ std::vector<std::string> coverage_lines(const Report& report) {
     if (c.unused > 0) line += fmt::format(", {} that no output uses", c.unused);
     if (!c.unmatched_candidates.empty())
       line += fmt::format("; {} candidate tensors without reference", c.unmatched_candidates.size());
+    if (!c.not_exercised.empty())
+      line += fmt::format("; {} compared values show little (constant, zero or empty)", c.not_exercised.size());
     if (!c.opaque.empty()) line += fmt::format("; not replayed (recorded values used): {}", fmt::join(c.opaque, ", "));
     out.push_back(line);
   }
   return out;
 }
 
+std::vector<ReferenceRow> reference_rows(const Report& report) {
+  std::vector<ReferenceRow> out;
+  const auto text = [](const nlohmann::json& from, const char* key) {
+    return from.contains(key) && from[key].is_string() ? from[key].get<std::string>() : std::string();
+  };
+  const nlohmann::json& details = report.reference.details;
+  if (!details.is_object()) return out;
+  if (!details.contains("dumps")) {
+    if (const std::string code = text(details, "code"); !code.empty())
+      out.push_back({report.reference.path, report.reference.model, code});
+    return out;
+  }
+  for (const nlohmann::json& dump : details["dumps"])
+    out.push_back({text(dump, "name"), text(dump, "model"), text(dump, "code")});
+  return out;
+}
+
 std::vector<std::string> method_lines(const Report& report) {
   std::vector<std::string> out;
+  std::map<std::string, int> codes;
+  for (const ReferenceRow& row : reference_rows(report)) ++codes[row.code.empty() ? "code unknown" : row.code];
+  std::vector<std::string> counted;
+  for (const auto& [code, count] : codes) counted.push_back(fmt::format("{} of {}", count, code));
+  if (!counted.empty()) out.push_back(fmt::format("References: {}", fmt::join(counted, ", ")));
+  if (report.candidate.details.is_object() && report.candidate.details.value("variant", "") == "aten")
+    out.emplace_back(kAtenVariant);
   for (const Growth& g : error_growth(report))
     out.push_back(
         fmt::format("Free-running error over the {} {} in {}: grows as depth^{:.2f} (independent roundings .5, "
@@ -164,7 +183,8 @@ std::vector<std::string> limit_lines(const OpResult& op) {
   if (op.logic.limit)
     out.push_back(fmt::format("fp64 logic: rel_l2 {} (must be <= {:.3g})", number(op.logic.rel_l2), *op.logic.limit));
   for (const Limit& l : op.limits)
-    out.push_back(fmt::format("{} {} (must be {} {:.3g}; {})", l.statistic, number(statistic(op, l.statistic)),
+    out.push_back(fmt::format("{} {} (must be {} {:.3g}; {})", l.statistic,
+                              number(l.measured ? l.measured : statistic(op, l.statistic)),
                               l.at_least ? ">=" : "<=", l.value, l.origin));
   return out;
 }

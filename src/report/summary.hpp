@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "compare/result.hpp"
+#include "core/result.hpp"
 
 namespace parity {
 
@@ -41,7 +41,13 @@ std::string divergence_sentence(const Report& report);
 std::string totals_text(const Report& report);
 /// One sentence for each reference.
 std::vector<std::string> coverage_lines(const Report& report);
-/// How far a verdict reaches (the candidate's granularity), and how many named changes were tried against chance.
+/// A recording that was compared with, and whose code it ran ("diffusers' code").
+struct ReferenceRow {
+  std::string name, model, code;
+};
+std::vector<ReferenceRow> reference_rows(const Report& report);
+/// How the error grows, what the references are, what the fp64 gate shows, how far a verdict reaches (the candidate's
+/// granularity), and how many named changes were tried against chance.
 std::vector<std::string> method_lines(const Report& report);
 
 /// "blocks.0.attn2", with call and reference where they tell rows apart.

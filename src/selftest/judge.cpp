@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "compare/peer_rules.hpp"
+#include "selftest/peer_rules.hpp"
 
 namespace parity {
 namespace {

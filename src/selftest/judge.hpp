@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "compare/result.hpp"
+#include "core/result.hpp"
 #include "selftest/suite.hpp"
 
 namespace parity {

@@ -2,8 +2,8 @@
 #pragma once
 #include <map>
 
-#include "compare/peer_rules.hpp"
-#include "compare/sides.hpp"
+#include "jobs/sides.hpp"
+#include "selftest/peer_rules.hpp"
 
 namespace parity {
 

@@ -4,8 +4,8 @@
 
 #include <chrono>
 
-#include "compare/port_job.hpp"
-#include "compare/sides.hpp"
+#include "jobs/port_job.hpp"
+#include "jobs/sides.hpp"
 #include "selftest/own_run.hpp"
 
 namespace parity {

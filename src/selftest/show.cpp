@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "compare/peer_rules.hpp"
 #include "report/markup.hpp"
+#include "selftest/peer_rules.hpp"
 
 namespace parity {
 namespace {

@@ -7,9 +7,10 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "compare/name_map.hpp"
 #include "core/error.hpp"
+#include "core/glob.hpp"
 #include "dump/dump.hpp"
+#include "pair/name_map.hpp"
 
 namespace parity {
 namespace {

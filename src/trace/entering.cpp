@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/error.hpp"
+#include "dump/placement.hpp"
 
 namespace parity {
 namespace {
@@ -20,6 +21,20 @@ int64_t end_of(const at::Tensor& tensor) {  // elements of the storage up to its
   int64_t end = tensor.storage_offset() + 1;
   for (int64_t axis = 0; axis < tensor.dim(); ++axis) end += (tensor.size(axis) - 1) * tensor.stride(axis);
   return end;
+}
+
+// The part of a storage that these tensors lie in, as one row of elements.
+at::Tensor memory_behind(const std::vector<at::Tensor>& members) {
+  const at::Tensor& first = members.front();
+  int64_t begin = first.storage_offset(), end = end_of(first);
+  for (const at::Tensor& member : members) {
+    if (member.is_conj() || member.is_neg() || member.scalar_type() != first.scalar_type() ||
+        !member.storage().is_alias_of(first.storage()))
+      throw Error("memory that is written to is seen under several dtypes; extract the module around it");
+    begin = std::min(begin, member.storage_offset());
+    end = std::max(end, end_of(member));
+  }
+  return first.as_strided({end - begin}, {1}, begin);
 }
 
 }  // namespace
@@ -84,22 +99,9 @@ std::optional<at::Tensor> Approach::find(int64_t id) {
     const auto base = find(found.base);
     if (!base) return std::nullopt;
     if (found.value.key.empty() || flow_.written_from(found.base, 0) || !leaves_.contains(found.base))
-      return held_[id] = base->as_strided(found.value.shape, found.strides, found.offset);
+      return held_[id] = lane_.alias_in(*base, found);
   }
   return held_[id] = lane_.get(id);
-}
-
-at::Tensor memory_behind(const std::vector<at::Tensor>& members) {
-  const at::Tensor& first = members.front();
-  int64_t begin = first.storage_offset(), end = end_of(first);
-  for (const at::Tensor& member : members) {
-    if (member.is_conj() || member.is_neg() || member.scalar_type() != first.scalar_type() ||
-        !member.storage().is_alias_of(first.storage()))
-      throw Error("memory that is written to is seen under several dtypes; extract the module around it");
-    begin = std::min(begin, member.storage_offset());
-    end = std::max(end, end_of(member));
-  }
-  return first.as_strided({end - begin}, {1}, begin);
 }
 
 std::vector<EnteringLeaf> lay_out(const std::map<int64_t, at::Tensor>& values,
@@ -128,13 +130,30 @@ std::vector<EnteringLeaf> lay_out(const std::map<int64_t, at::Tensor>& values,
       return values.at(id).is_non_overlapping_and_dense() && values.at(id).numel() == memory.numel();
     });
     const int64_t base = whole == ids.end() ? next_id++ : *whole;
-    leaves.push_back({base, whole == ids.end() ? memory : values.at(*whole), -1, {}, 0});
+    leaves.push_back({base, whole == ids.end() ? memory : values.at(*whole), -1, {}, 0, whole == ids.end()});
     for (const int64_t id : ids)
       if (id != base)
         leaves.push_back({id, values.at(id), base, values.at(id).strides().vec(),
                           values.at(id).storage_offset() - memory.storage_offset()});
   }
   return leaves;
+}
+
+at::Tensor state_with(const EnteringLeaf& leaf, const std::vector<EnteringLeaf>& all,
+                      const std::function<std::optional<at::Tensor>(int64_t id)>& of) {
+  // Elements that share memory cannot be written into it: such a value stands for itself.
+  const auto alone = [](const EnteringLeaf& l) {
+    return l.base < 0 || !lie_apart(l.tensor.sizes(), l.tensor.strides());
+  };
+  if (!leaf.made) return alone(leaf) ? of(leaf.id).value_or(at::Tensor()) : at::Tensor();
+  at::Tensor memory;  // zero between its views: what lay there is nobody's value
+  for (const EnteringLeaf& member : all) {
+    const auto value = member.base == leaf.id && !alone(member) ? of(member.id) : std::nullopt;
+    if (!value) continue;
+    if (!memory.defined()) memory = at::zeros_like(leaf.tensor);
+    memory.as_strided(member.tensor.sizes(), member.strides, member.offset).copy_(*value);
+  }
+  return memory;
 }
 
 }  // namespace parity

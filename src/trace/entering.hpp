@@ -46,6 +46,7 @@ struct EnteringLeaf {
   int64_t base = -1;  // it lies in this leaf's memory: base.as_strided(shape, strides, offset); -1: in its own
   std::vector<int64_t> strides;
   int64_t offset = 0;
+  bool made = false;  // no value of the program: memory that others are views of
 };
 
 /// Which of the values share memory that the selection writes to, or lie in memory in a way that a stored copy would
@@ -54,7 +55,9 @@ struct EnteringLeaf {
 std::vector<EnteringLeaf> lay_out(const std::map<int64_t, at::Tensor>& values,
                                   const std::function<bool(int64_t id)>& written, int64_t& next_id);
 
-/// The part of a storage that these tensors lie in, as one row of elements. Throws Error when they share none.
-at::Tensor memory_behind(const std::vector<at::Tensor>& members);
+/// The tensor that a leaf is when the values of the program are `of(id)`, wherever those lie; undefined when its base
+/// says it, or nothing does.
+at::Tensor state_with(const EnteringLeaf& leaf, const std::vector<EnteringLeaf>& all,
+                      const std::function<std::optional<at::Tensor>(int64_t id)>& of);
 
 }  // namespace parity

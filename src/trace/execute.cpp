@@ -6,8 +6,8 @@
 #include "core/error.hpp"
 #include "trace/definitions.hpp"
 #include "trace/flow.hpp"
-#include "trace/reorder.hpp"
 #include "trace/settings.hpp"
+#include "trace/valid.hpp"
 
 namespace parity {
 namespace {
@@ -37,20 +37,12 @@ bool only_moves(const Op& op) {
   return op.view || op.kind == "clone" || op.kind == "_unsafe_view" || op.kind == "cat" || op.kind == "stack";
 }
 
-std::string one_line(std::string text) {
-  text.resize(std::min(text.find("\nException raised"), text.size()));
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  return text;
-}
-
 // The kernel's own complaint as ours.
 torch::jit::Stack call_boxed(const c10::OperatorHandle& handle, torch::jit::Stack stack) {
   try {
     handle.callBoxed(&stack);
-  } catch (const c10::Error& error) {
-    throw Error(one_line(error.what_without_backtrace()));
-  } catch (const std::exception& error) {  // std::bad_alloc, IndexError, …
-    throw Error(one_line(error.what()));
+  } catch (const std::exception& error) {  // c10::Error, std::bad_alloc, IndexError, …
+    throw Error(complaint(error));
   }
   return stack;
 }
@@ -68,6 +60,14 @@ void require_attention_fits(const Op& op, const torch::jit::Stack& stack) {
 }
 
 }  // namespace
+
+std::string complaint(const std::exception& error) {
+  const auto* torch = dynamic_cast<const c10::Error*>(&error);
+  std::string text = torch != nullptr ? torch->what_without_backtrace() : error.what();
+  text.resize(std::min(text.find("\nException raised"), text.size()));
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
 
 Executor::Executor(Precision precision, ValueLookup lookup, std::function<at::ScalarType(int64_t)> recorded_dtype,
                    Arithmetic arithmetic, ValueLookup leaf)
@@ -119,11 +119,10 @@ Results Executor::call_with(const Op& op, const c10::OperatorHandle& handle, con
   const Definition* definition = find_definition(op.name);
   require_attention_fits(op, stack);
   const DefaultDtype default_dtype(default_dtype_for(op, stack, precision_));
-  if (arithmetic_ == Arithmetic::reordered && !writes && !op.view)
-    if (auto results = run_reordered(op, handle.schema(), stack, [&](const torch::jit::Stack& other) {
-          return flatten_results(call_boxed(handle, other));
-        }))
-      return *results;
+  if (arithmetic_ != Arithmetic::kernel && arithmetic_ != Arithmetic::exact && !writes && !op.view) {
+    const auto kernel = [&](const torch::jit::Stack& other) { return flatten_results(call_boxed(handle, other)); };
+    if (auto results = run_otherwise(arithmetic_, op, handle.schema(), stack, kernel)) return *results;
+  }
   if (definition != nullptr && !definition->runs_here) return definition->compute(handle.schema(), stack);
   try {
     return flatten_results(call_boxed(handle, stack));

@@ -12,6 +12,9 @@ struct Executed {
   bool dynamic = false;  // the operator's result size depends on values
 };
 
+/// What LibTorch complains of, in one line without its backtrace.
+std::string complaint(const std::exception& error);
+
 class Executor {
  public:
   /// `lookup` hands out current values, `recorded_dtype` what a value had in the recording.

@@ -98,8 +98,11 @@ class Extraction {
     entering_ = lay_out(
         values, [&](int64_t id) { return written_.contains(flow_.root.at(id)); }, next_id_);
     for (const EnteringLeaf& leaf : entering_) leaf_events_.push_back(leaf_event(leaf));
-    if (options_.port)
-      for (const EnteringLeaf& leaf : entering_) before_[leaf.id] = sha256_of_tensor(leaf.tensor);
+    if (!options_.port) return;
+    for (const EnteringLeaf& leaf : entering_) {
+      const at::Tensor state = state_with(leaf, entering_, [&](int64_t id) { return std::optional(values.at(id)); });
+      if (state.defined()) before_[leaf.id] = sha256_of_tensor(state);
+    }
   }
 
   // The recorded state where the recording holds it: a replay on another machine may differ in its last bits.
@@ -204,8 +207,7 @@ class Extraction {
     Approach port(dump_, program_, flow_, selection_, wanted_ids(events_, selection_), options_.port);
     port.run_to_begin();
     for (const EnteringLeaf& leaf : entering_) {
-      if (leaf.base >= 0) continue;
-      const at::Tensor state = port_state_of(leaf, port);
+      const at::Tensor state = state_with(leaf, entering_, [&](int64_t id) { return port.find(id); });
       if (!state.defined() || sha256_of_tensor(state) == before_.at(leaf.id)) continue;
       inputs.push_back(port_value(leaf.id, fmt::format("port.{}", leaf.id), state));
     }
@@ -225,15 +227,6 @@ class Extraction {
   json port_value(int64_t id, const std::string& key, const at::Tensor& tensor) {
     writer_.value(key, tensor);
     return {{"v", id}, {"d", dtype_name(tensor.scalar_type())}, {"s", tensor.sizes().vec()}, {"k", key}};
-  }
-
-  at::Tensor port_state_of(const EnteringLeaf& leaf, Approach& port) const {
-    if (events_.external.contains(leaf.id)) return port.find(leaf.id).value_or(at::Tensor());
-    std::vector<at::Tensor> members;  // memory that no value of the program is
-    for (const EnteringLeaf& member : entering_)
-      if (member.base == leaf.id)
-        if (const auto state = port.find(member.id)) members.push_back(*state);
-    return members.empty() ? at::Tensor() : memory_behind(members);
   }
 
   const Dump& dump_;

@@ -46,14 +46,7 @@ bool has_stored_results(const Op& op) {
          std::all_of(op.writes.begin(), op.writes.end(), [](const Value& value) { return !value.key.empty(); });
 }
 
-at::Tensor Lane::stored(const Value& value) const {
-  at::Tensor tensor = dump_.value(value.key);
-  if (tensor.scalar_type() != value.dtype || tensor.sizes().vec() != value.shape)
-    throw Error(fmt::format("{}: dataset '/values/{}' is {} [{}], the program says {} [{}]", dump_.file().string(),
-                            value.key, dtype_name(tensor.scalar_type()), fmt::join(tensor.sizes(), ", "),
-                            dtype_name(value.dtype), fmt::join(value.shape, ", ")));
-  return tensor.to(redirected(value));
-}
+at::Tensor Lane::stored(const Value& value) const { return stored_value(dump_, value).to(redirected(value)); }
 
 // Leaves are read when first needed.
 at::Tensor Lane::get(int64_t id) {
@@ -78,10 +71,28 @@ at::Tensor Lane::leaf_value(const Leaf& leaf) {
   if (!own || leaf.value.key.empty()) {
     if (leaf.base < 0)
       throw Error(fmt::format("value {} has no data in the recording (a tensor without storage?)", leaf.value.id));
-    const at::Tensor base = get(leaf.base);
-    return base.as_strided(leaf.value.shape, leaf.strides, leaf.offset);
+    return alias_in(get(leaf.base), leaf);
   }
   return stored(leaf.value);
+}
+
+at::Tensor Lane::alias_in(const at::Tensor& base, const Leaf& leaf) const {
+  const auto there = static_cast<int64_t>(base.storage().nbytes() / base.element_size());
+  int64_t last = leaf.offset;
+  bool fits = leaf.strides.size() == leaf.value.shape.size();
+  for (size_t axis = 0; fits && axis < leaf.strides.size(); ++axis) {
+    int64_t reach = 0;
+    fits = !__builtin_mul_overflow(std::max<int64_t>(leaf.value.shape[axis] - 1, 0), leaf.strides[axis], &reach) &&
+           !__builtin_add_overflow(last, reach, &last);
+  }
+  const bool empty = std::find(leaf.value.shape.begin(), leaf.value.shape.end(), 0) != leaf.value.shape.end();
+  if (!fits || (last >= there && !empty))
+    throw Error(
+        fmt::format("{}: value {} (shape [{}], strides [{}], offset {}) reaches beyond the {} elements of value "
+                    "{}, whose alias it is; record it again",
+                    dump_.file().string(), leaf.value.id, fmt::join(leaf.value.shape, ", "),
+                    fmt::join(leaf.strides, ", "), leaf.offset, there, leaf.base));
+  return base.as_strided(leaf.value.shape, leaf.strides, leaf.offset);
 }
 
 // Somebody else's tensor for value `id`; ops that write in place must not reach its memory.
@@ -101,9 +112,9 @@ void Lane::step(int i) {
       take_opaque(op, i);
     else
       execute(op, i);
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {  // ours, and LibTorch's from what a definition or another order calls
     throw Error(
-        fmt::format("{}: event {}, {} ({}): {}", dump_.file().string(), op.event, op.path, op.name, error.what()));
+        fmt::format("{}: event {}, {} ({}): {}", dump_.file().string(), op.event, op.path, op.name, complaint(error)));
   }
 }
 
@@ -186,14 +197,26 @@ void Lane::exchange(size_t index, const at::Tensor& replacement) {
   if (replacement.sizes() != value.sizes())
     throw Error(fmt::format("{}: the value given for '{}' has shape [{}], the reference's [{}]", dump_.file().string(),
                             boundary.path, fmt::join(replacement.sizes(), ", "), fmt::join(value.sizes(), ", ")));
-  // Memory that in-place ops write to is one tensor under several names: all of them see the new values. Elsewhere
-  // only this value is exchanged, so that other readers of a base (a weight, a residual) keep theirs.
-  if (flow_.written_from(boundary.value.id, 0) && at::has_internal_overlap(value) != at::MemOverlap::Yes)
+  replace(boundary.value.id, value, replacement);
+}
+
+// Memory that in-place ops write to is one tensor under several names: all of them see the new values. Elsewhere only
+// this value is exchanged, so that other readers of a base (a weight, a residual) keep theirs.
+void Lane::replace(int64_t id, const at::Tensor& value, const at::Tensor& replacement) {
+  if (flow_.written_from(id, 0) && at::has_internal_overlap(value) != at::MemOverlap::Yes)
     value.copy_(replacement);
   else if (options_.arithmetic == Arithmetic::exact && wider(replacement.scalar_type(), value.scalar_type()))
-    values_[boundary.value.id] = replacement;
+    values_[id] = replacement;
   else
-    values_[boundary.value.id] = placed_like(replacement, value);
+    values_[id] = placed_like(replacement, value);
+}
+
+void Lane::begin_call(const ModuleCall& call) {
+  for (const Value& input : call.inputs) {
+    const auto leaf = leaves_.find(input.id);
+    const bool as_recorded = leaf != leaves_.end() && leaf->second->value.key == input.key;  // nothing wrote to it
+    if (!as_recorded && !input.key.empty() && alive(input.id)) replace(input.id, get(input.id), stored(input));
+  }
 }
 
 void Lane::leave(size_t boundary) {

@@ -28,6 +28,8 @@ class Lane {
   /// Goes on from `replacement` there, in the lane's dtype; Arithmetic::exact keeps a wider one (its ops compute in
   /// fp64 anyway, so a port that did not round goes on unrounded). Throws Error when the shape differs.
   void exchange(size_t boundary, const at::Tensor& replacement);
+  /// The model itself is about to be called: goes on from its recorded arguments (ReplayOptions::recorded_inputs).
+  void begin_call(const ModuleCall& call);
   /// The boundary is done with.
   void leave(size_t boundary);
 
@@ -35,6 +37,8 @@ class Lane {
   at::Tensor get(int64_t id);
   /// A leaf without keeping it.
   at::Tensor leaf(int64_t id);
+  /// A leaf that lies in the memory of `base`. Throws Error when it reaches beyond that.
+  at::Tensor alias_in(const at::Tensor& base, const Leaf& leaf) const;
   bool alive(int64_t id) const { return values_.contains(id); }
   const std::unordered_map<int64_t, at::Tensor>& values() const { return values_; }
   at::ScalarType recorded_dtype(int64_t id) const { return dtypes_.at(id); }
@@ -50,6 +54,7 @@ class Lane {
   void take_opaque(const Op& op, int index);
   void put(const Value& output, at::Tensor tensor);
   void execute(const Op& op, int index);
+  void replace(int64_t id, const at::Tensor& value, const at::Tensor& replacement);
   at::Tensor fitting(const Op& op, const Value& recorded, const at::Tensor& result, bool dynamic);
   at::Tensor filler(const Value& output) const;
 

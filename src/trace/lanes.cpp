@@ -16,8 +16,8 @@ namespace {
 class InStep {
  public:
   InStep(const Dump& dump, const Program& program, const std::vector<ReplayOptions>& lanes,
-         const CrossingVisitor& visit, const DeviationSource& source)
-      : program_(program), visit_(visit), source_(source), flow_(analyse_flow(program)) {
+         const CrossingVisitor& visit, const DeviationSource& source, const OpObserver& observer)
+      : program_(program), visit_(visit), source_(source), observer_(observer), flow_(analyse_flow(program)) {
     for (const ReplayOptions& options : lanes) {
       lanes_.push_back(std::make_unique<Lane>(dump, program, flow_, options));
       if (options.begin != lanes.front().begin || options.end != lanes.front().end)
@@ -34,6 +34,7 @@ class InStep {
       for (const auto& world : worlds_) world->step(i);
       for (const auto& lane : lanes_)
         if (!lane->skips(i)) lane->step(i);
+      if (observer_ && i >= begin) observer_(i, [&](int64_t id) { return lanes_.front()->get(id); });
       if (i >= begin) cross(i + 1);
       for (const auto& lane : lanes_)
         if (!lane->skips(i)) lane->release(i);
@@ -57,8 +58,22 @@ class InStep {
   void cross(int position) {
     const size_t end = lanes_.front()->end_boundary();
     for (; next_boundary_ < end && program_.boundaries[next_boundary_].position == position; ++next_boundary_) {
+      begin_calls(position);
       if (!program_.boundaries[next_boundary_].value.nested) visit_one();
       for (const auto& lane : lanes_) lane->leave(next_boundary_);
+    }
+    begin_calls(position);
+  }
+
+  // Of the model itself, before op `position`: after every boundary that came before the call.
+  void begin_calls(int position) {
+    for (; next_call_ < program_.calls.size() && program_.calls[next_call_].begin <= position &&
+           program_.calls[next_call_].boundary <= next_boundary_;
+         ++next_call_) {
+      const ModuleCall& call = program_.calls[next_call_];
+      if (call.parent >= 0 || call.begin < position) continue;
+      for (const auto& lane : lanes_)
+        if (lane->options().recorded_inputs) lane->begin_call(call);
     }
   }
 
@@ -80,22 +95,23 @@ class InStep {
   const Program& program_;
   const CrossingVisitor& visit_;
   const DeviationSource& source_;
+  const OpObserver& observer_;
   Flow flow_;
   std::vector<std::unique_ptr<Lane>> lanes_;
   std::list<std::unique_ptr<World>> worlds_;
-  size_t next_boundary_ = 0, started_ = 0;
+  size_t next_boundary_ = 0, next_call_ = 0, started_ = 0;
 };
 
 }  // namespace
 
 std::vector<ReplayReport> replay_in_step(const Dump& dump, const Program& program,
                                          const std::vector<ReplayOptions>& lanes, const CrossingVisitor& visit,
-                                         const DeviationSource& deviations) {
+                                         const DeviationSource& deviations, const OpObserver& observer) {
   // Recorded below autograd and autocast, so replayed below them.
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
   const RecordedSettings settings(dump.provenance());
-  return InStep(dump, program, lanes, visit, deviations).run();
+  return InStep(dump, program, lanes, visit, deviations, observer).run();
 }
 
 }  // namespace parity

@@ -28,11 +28,15 @@ using CrossingVisitor = std::function<Replacements(const Crossing&)>;
 /// The deviations to be started at op `op`; each must rewrite that op, and later ones only besides.
 using DeviationSource = std::function<std::vector<Deviation>(int op)>;
 
+/// Called after op `op` has run in the first lane; `value` gives that lane's values.
+using OpObserver = std::function<void(int op, const std::function<at::Tensor(int64_t id)>& value)>;
+
 /// Runs the lanes op by op. All options must agree on [begin, end). Memory: the live values of each lane, and of each
 /// deviation what differs from its lane until everything that differs has been replaced or dropped.
 /// Throws Error as `replay`.
 std::vector<ReplayReport> replay_in_step(const Dump& dump, const Program& program,
                                          const std::vector<ReplayOptions>& lanes, const CrossingVisitor& visit,
-                                         const DeviationSource& deviations = nullptr);
+                                         const DeviationSource& deviations = nullptr,
+                                         const OpObserver& observer = nullptr);
 
 }  // namespace parity

@@ -1,8 +1,10 @@
 // Events -> Program: checks that the events fit together, and gives every op and boundary its path (FORMAT.md,
 // "Paths").
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "core/error.hpp"
+#include "core/precision.hpp"
 #include "trace/event_reader.hpp"
 #include "trace/flow.hpp"
 #include "trace/operator.hpp"
@@ -79,6 +81,7 @@ class Builder {
     for (const Value& value : call.inputs) known(event, value.id);
     call.literals = event.literal("literals", nlohmann::json::object());
     call.begin = position();
+    call.boundary = program_.boundaries.size();
     const int index = static_cast<int>(program_.calls.size());
     if (!serials_.emplace(event.integer("id"), index).second) event.fail("this call id was used before");
     open_[event.integer("id")] = index;
@@ -179,6 +182,15 @@ class Builder {
 }  // namespace
 
 Program load_program(const Dump& dump) { return Builder(dump).build(); }
+
+at::Tensor stored_value(const Dump& dump, const Value& value) {
+  at::Tensor tensor = dump.value(value.key);
+  if (tensor.scalar_type() != value.dtype || tensor.sizes().vec() != value.shape)
+    throw Error(fmt::format("{}: dataset '/values/{}' is {} [{}], the program says {} [{}]", dump.file().string(),
+                            value.key, dtype_name(tensor.scalar_type()), fmt::join(tensor.sizes(), ", "),
+                            dtype_name(value.dtype), fmt::join(value.shape, ", ")));
+  return tensor;
+}
 
 std::optional<size_t> Program::find(std::string_view path, int call) const {
   const auto found = index.find({std::string(path), call});

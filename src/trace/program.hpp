@@ -47,6 +47,7 @@ struct ModuleCall {
   nlohmann::json literals;  // non-tensor arguments by name
   bool grad = false;        // grad mode was on
   int begin = 0, end = 0;   // ops [begin, end) ran inside, children included
+  size_t boundary = 0;      // how many boundaries came before it
 };
 
 /// A tensor that no recorded op made.
@@ -95,5 +96,8 @@ struct Program {
 /// Builds the program from a dump's events. Throws Error naming the event when one is malformed, refers to an unknown
 /// value, or the ids are cyclic.
 Program load_program(const Dump& dump);
+
+/// What the dump stores of a value. Throws Error when it is damaged, or another dtype or shape than the program says.
+at::Tensor stored_value(const Dump& dump, const Value& value);
 
 }  // namespace parity

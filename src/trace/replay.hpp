@@ -12,18 +12,28 @@
 
 namespace parity {
 
-/// Which arithmetic stands behind each op of a replay in the recorded dtypes: other right implementations of the same
-/// cast placement, whose distance from the recorded kernels is the null of a comparison.
-///   kernel     LibTorch's kernel for the recorded dtypes
-///   exact      the op in fp64 on the same (rounded) arguments, its result rounded once to the recorded dtype
-///   reordered  sums taken in the opposite order; fused attention as separate products and softmax in its own dtype
-enum class Arithmetic { kernel, exact, reordered };
+/// Which arithmetic stands behind each op of a replay in the recorded dtypes: valid implementations of the same cast
+/// placement, chosen to span what libraries and machines do. Their distances from each other are the null distribution
+/// of a comparison. Sums of half-width floats are taken in fp32 everywhere and rounded once.
+///   kernel       LibTorch's kernel for the recorded dtypes
+///   exact        the op in fp64 on the same (rounded) arguments, its result rounded once to the recorded dtype
+///   reordered    sums in the opposite order; attention as products and softmax, every step rounded to its own dtype
+///   split        sums in two halves; norms in two passes; eager attention with softmax in fp32 and P rounded
+///   blocked      sums in blocks one after the other; norms in one pass; tiled attention with P rounded
+///   pairwise     sums as a tree; a root and a division for a reciprocal root; tiled attention, nothing rounded between
+///   interleaved  four interleaved partial sums; gains folded into a norm's scale; attention as ATen's math path
+///   transposed   products with their operands exchanged; attention in fp32 throughout
+enum class Arithmetic { kernel, exact, reordered, split, blocked, pairwise, interleaved, transposed };
 
 struct ReplayOptions {
   Precision precision = Precision::recorded;
   Arithmetic arithmetic = Arithmetic::kernel;  // applies to Precision::recorded and fp32
   int begin = 0, end = -1;  // ops [begin, end); -1: to the last. A begin > 0 takes what it needs from stored values
   std::map<int64_t, at::Tensor> given;  // values to use instead of the recorded leaves, by value id
+  /// Every call of the model itself begins from its recorded arguments in the replay's dtypes, also those that recorded
+  /// ops outside of it computed (`model(latents.to(torch.bfloat16))` inside the recording, a scheduler's step between
+  /// two calls): what a re-implementation is given, which has no such ops.
+  bool recorded_inputs = false;
 };
 
 struct ReplayReport {

@@ -24,7 +24,14 @@ bool any_of(const fs::path& file, const std::array<const char*, n>& suffixes) {
   return std::find(suffixes.begin(), suffixes.end(), suffix(file)) != suffixes.end();
 }
 
+ArrayReader array_reader = nullptr;
+
 bool is_array_file(const fs::path& file) { return any_of(file, std::array{".npy", ".npz", ".h5", ".hdf5"}); }
+
+std::unique_ptr<FrameSource> read_array(const fs::path& file, const SourceOptions& options) {
+  if (array_reader == nullptr) throw Error(fmt::format("{}: this program reads no such array", file.string()));
+  return array_reader(file, options);
+}
 
 class Luma : public FrameSource {
  public:
@@ -64,6 +71,8 @@ class Luma : public FrameSource {
 
 }  // namespace
 
+void read_arrays_with(ArrayReader reader) { array_reader = reader; }
+
 bool is_picture_file(const fs::path& file) {
   return any_of(file, std::array{".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp"});
 }
@@ -87,7 +96,7 @@ std::unique_ptr<FrameSource> open_frames(const fs::path& path, const SourceOptio
   else if (!is_array_file(path))
     source = video_codecs().open(path, options.luma, options.threads);
   else if (!(source = open_plain_array(path, options)))
-    source = open_array(path, options);
+    source = read_array(path, options);
   return options.luma && !source->facts().luma_plane ? luma_of(std::move(source)) : std::move(source);
 }
 

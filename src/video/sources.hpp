@@ -32,7 +32,14 @@ bool natural_less(const std::string& a, const std::string& b);
 std::unique_ptr<FrameSource> open_pictures(const std::filesystem::path& path);
 /// The usual .npy of uint8 frames, without LibTorch; null for every other file, which open_array reads or refuses.
 std::unique_ptr<FrameSource> open_plain_array(const std::filesystem::path& file, const SourceOptions& options);
+
+/// Who reads the other arrays (.npy of floats, .npz, HDF5): `open_array` in a program with LibTorch. To be set once,
+/// when the program starts; without it open_frames refuses such files.
+using ArrayReader = std::unique_ptr<FrameSource> (*)(const std::filesystem::path& file, const SourceOptions& options);
+void read_arrays_with(ArrayReader reader);
+/// Any array, through LibTorch. Throws Error.
 std::unique_ptr<FrameSource> open_array(const std::filesystem::path& file, const SourceOptions& options);
+
 /// Y = 0.299 R + 0.587 G + 0.114 B (BT.601), not rounded; one channel stays what it is.
 std::unique_ptr<FrameSource> luma_of(std::unique_ptr<FrameSource> source);
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "compare/result.hpp"
+#include "core/result.hpp"
 #include "weights/units.hpp"
 
 namespace parity {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "compare/fingerprint.hpp"
-#include "compare/name_map.hpp"
+#include "pair/fingerprint.hpp"
+#include "pair/name_map.hpp"
 
 namespace parity {
 

@@ -8,6 +8,7 @@
 
 #include "core/dtype_kind.hpp"
 #include "core/precision.hpp"
+#include "measure/measure.hpp"
 #include "weights/rows.hpp"
 #include "weights/signature.hpp"
 

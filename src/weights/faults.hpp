@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "compare/result.hpp"
+#include "core/result.hpp"
 #include "weights/content.hpp"
 
 namespace parity {

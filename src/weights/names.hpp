@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "compare/name_tokens.hpp"
+#include "pair/tokens.hpp"
 
 namespace parity {
 

@@ -1,4 +1,4 @@
-// The mapping an audit found as map file rules (compare/name_map.hpp), few: numbers of layers are captured.
+// The mapping an audit found as map file rules (pair/name_map.hpp), few: numbers of layers are captured.
 #pragma once
 #include <string>
 #include <vector>

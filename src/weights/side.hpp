@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "compare/result.hpp"
+#include "core/result.hpp"
 #include "dump/dump.hpp"
 #include "dump/tensor_set.hpp"
 

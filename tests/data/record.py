@@ -3,19 +3,23 @@
 
 gpt2      KV cache over three calls, tied weights, integer inputs; level op
 vae       diffusers' Wan VAE: causal convolutions with a feature cache, outputs clamped in place; level module
+sampling  two steps of a sampler with diffusers' Wan transformer in bf16 (two samples): latents are kept in fp32 and cast,
+          like the text, in each step, so recorded ops outside of the model make its arguments; level module
 in_place  views of views written through, a running mean, a loop over a static cache, masks, complex rotation, int / int,
           factories without a dtype, a result whose size depends on values; level op
 
 Same seed and same kind of CPU: same bits. On another CPU the tests compare with a tolerance and say so.
 """
 import sys
+import tempfile
 from pathlib import Path
 
 import torch
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parents[1] / "probes" / "python"))
+sys.path[:0] = [str(HERE.parents[1] / "probes" / "python"), str(HERE.parents[1] / "scripts")]
 import parity_probe  # noqa: E402
+from reference_models.weights import spread_weights  # noqa: E402
 
 
 def record(name, model, run, level="op"):
@@ -43,6 +47,27 @@ def vae():
                              latents_std=[1.0] * 2)
     video = torch.randn(1, 3, 5, 8, 8)
     record("vae", model, lambda: model(video, return_dict=False), level="module")
+
+
+def sampling():
+    import accelerate  # noqa: F401  without it diffusers refuses to keep some modules in float32
+    from diffusers import WanTransformer3DModel
+
+    model = WanTransformer3DModel(num_attention_heads=2, attention_head_dim=6, in_channels=4, out_channels=4, ffn_dim=20, num_layers=1, text_dim=10,
+                                  freq_dim=16, rope_max_seq_len=8)
+    with tempfile.TemporaryDirectory() as folder:   # as users load it: what the class keeps in float32 stays there
+        spread_weights(model, 7).save_pretrained(folder)
+        model = WanTransformer3DModel.from_pretrained(folder, torch_dtype=torch.bfloat16)
+    model.register_to_config(_name_or_path="")
+    latents, text = torch.randn(2, 4, 2, 6, 10), torch.randn(2, 7, 10)
+
+    def run():
+        x = latents
+        for time in (998, 713):
+            velocity = model(x.to(torch.bfloat16), torch.tensor([time, time]), text.to(torch.bfloat16), return_dict=False)[0]
+            x = x - 0.25 * velocity.float()
+        return x
+    record("sampling", model, run, level="module")
 
 
 class InPlace(torch.nn.Module):
@@ -78,7 +103,7 @@ def in_place():
 
 
 if __name__ == "__main__":
-    for make in (gpt2, vae, in_place):
+    for make in (gpt2, vae, sampling, in_place):
         torch.manual_seed(7)
         torch.set_num_threads(2)
         make()

@@ -100,3 +100,15 @@ def test_show(tmp_path, capsys):
     for size in (100, len(data) // 2, len(data) - 3000):
         (tmp_path / "c.h5").write_bytes(data[:size])
         assert main(["show", str(tmp_path / "c.h5")]) == 2 and capsys.readouterr().err.count("\n") == 1
+
+
+def test_names_in_a_file_reach_the_terminal_as_printable_text(tmp_path, capsys):
+    from parity_probe.command_line import main
+    hostile = "x\x1b[2J\x1b]0;owned\x07\n# forged\r\u202e\x9b31m"
+    with parity_probe.Writer(tmp_path / "a.h5", model=hostile, producer=hostile) as w:
+        w.write("block" + hostile, [1.0])
+    assert main(["show", str(tmp_path / "a.h5")]) == 0
+    assert main(["show", str(tmp_path / hostile)]) == 2
+    out, err = capsys.readouterr()
+    assert "\\x1b[2J" in out and "\\x1b[2J" in err and err.count("\n") == 1
+    assert all(c.isprintable() for line in (out + err).split("\n") for c in line) and "\n# forged" not in out + err

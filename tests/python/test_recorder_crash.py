@@ -17,12 +17,20 @@ from test_recorder_traps import Fn
 
 _ENV = {**os.environ, "PYTHONPATH": str(pathlib.Path(parity_probe.__file__).parents[1]), "OMP_NUM_THREADS": "1"}
 
-# Forks one recording after another (importing torch each time would take longer than recording); each says when it has begun.
+# Forks one recording after another (importing torch each time would take longer than recording). Each says how many lines of its program are in the file, once
+# a flush has put them there.
 _KILLED = """
-import os, sys, time, torch, parity_probe
+import os, sys, torch, parity_probe
 from parity_probe import dump_file
 dump_file.FLUSH_SECONDS = 0.03
 torch._dynamo
+flush, flushed = dump_file.DumpFile.flush, [0]
+def reported(self):
+    gathered = len(self._events)
+    flush(self)
+    flushed[0] += gathered
+    os.write(1, f"flushed {flushed[0]}\\n".encode())
+dump_file.DumpFile.flush = reported
 class Block(torch.nn.Module):
     def __init__(self):
         super().__init__()
@@ -33,44 +41,50 @@ model = torch.nn.Sequential(*[Block() for _ in range(8)])
 for line in sys.stdin:
     pid = os.fork()
     if pid == 0:
+        os.write(1, f"pid {os.getpid()}\\n".encode())
         with torch.no_grad(), parity_probe.record(model, line.strip(), level="op"):
             x = torch.randn(4, 16)
             while True:
                 x = model(x)
-    print(pid, flush=True)
     os.waitpid(pid, 0)
+    print("gone", flush=True)
 """
 
 
-def killed_recordings(folder, times):
+def killed_recordings(folder, moments):
+    """Kills recordings at (lines flushed, seconds after that); yields (file, lines that it said were flushed before it died)."""
     child = subprocess.Popen([sys.executable, "-c", _KILLED], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=_ENV)
     try:
-        for i, seconds in enumerate(times):
+        for i, (enough, seconds) in enumerate(moments):
             path = folder / f"{i}.h5"
             child.stdin.write(f"{path}\n")
             child.stdin.flush()
-            pid = int(child.stdout.readline())
-            begun = time.monotonic()
-            while not path.exists() and time.monotonic() - begun < 20:
-                time.sleep(0.001)
-            time.sleep(seconds)
-            os.kill(pid, signal.SIGKILL)
-            yield path
+            pid, flushed = None, 0
+            for said, number in (line.split() for line in iter(child.stdout.readline, "gone\n")):
+                if said == "pid":
+                    pid = int(number)
+                    continue
+                flushed = int(number)
+                if pid is not None and flushed >= enough:
+                    time.sleep(seconds)
+                    os.kill(pid, signal.SIGKILL)
+                    pid = None
+            yield path, flushed
     finally:
         child.stdin.close()
         child.wait(20)
 
 
 def test_kill_leaves_a_file_that_replays(tmp_path):
-    times = [random.Random(7).uniform(0.1, 0.4) for _ in range(4)]
-    found = []
-    for path in killed_recordings(tmp_path, times):
+    draw = random.Random(7)
+    moments = [(draw.randrange(150, 800), draw.uniform(0, 0.05)) for _ in range(4)]
+    for (enough, _), (path, flushed) in zip(moments, killed_recordings(tmp_path, moments)):
         r = Replay(path)
         assert r.file.attrs["complete"] == 0
+        assert len(r.events) >= flushed >= enough  # what it said was there is there
         r.run()
-        assert not r.wrong
-        found.append(r.checked)
-    assert min(found) > 20 and not list(tmp_path.glob(".*.tmp"))
+        assert not r.wrong and r.checked > 20
+    assert not list(tmp_path.glob(".*.tmp"))
 
 
 def test_an_older_file_survives_until_something_is_recorded(tmp_path):

@@ -39,10 +39,21 @@ def load(dataset, restore_strides=True):
         t = torch.from_numpy(bits.view({2: np.int16, 1: np.uint8}[bits.itemsize])).view(view).view(dtype)
     else:
         t = torch.from_numpy(np.array(dataset[()])).to(dtype)
-    if restore_strides and "strides" in dataset.attrs:
-        strided = torch.empty_strided(tuple(t.shape), tuple(int(s) for s in dataset.attrs["strides"]), dtype=dtype)
-        t = strided.copy_(t)
-    return t
+    return placed(t, dataset.attrs) if restore_strides and t.numel() else t
+
+
+def placed(t, attributes):
+    """`t`, row-major, where FORMAT.md says that it lay: its strides, and its address modulo 64. A storage of its own, as a leaf has."""
+    strides = next((tuple(int(s) for s in attributes[name]) for name in ("strides", "loose_strides") if name in attributes), t.stride())
+    own = tuple(1 if s == 0 else n for n, s in zip(t.shape, strides))
+    elements = 1 + sum((n - 1) * s for n, s in zip(own, strides))
+    memory = np.zeros(elements * t.element_size() + 64, np.uint8)
+    begin = (int(attributes.get("misalignment", [0])[0]) - memory.ctypes.data) % 64
+    row = torch.frombuffer(memory, dtype=torch.uint8, count=elements * t.element_size(), offset=begin).view(t.dtype)
+    row.as_strided(own, strides).copy_(t.as_strided(own, t.stride()))
+    placed = row.as_strided(tuple(t.shape), strides)
+    assert same(placed, t)  # elements that share memory are equal
+    return placed
 
 
 def same(a, b):

@@ -4,12 +4,13 @@ import os
 import sys
 
 from .errors import Error
+from .printable import printable
 from .version import __version__
 
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message):
-        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+        self.exit(2, f"{self.prog}: {printable(message)} (see {self.prog} --help)\n")
 
 
 def _parser():
@@ -51,7 +52,7 @@ def main(argv=None):
             raise Error(f"{options.script}: no such script")
         return record_script(options)
     except Error as e:
-        print(f"parity_probe: {e}", file=sys.stderr)
+        print(f"parity_probe: {printable(e)}", file=sys.stderr)
         return 2
     except BrokenPipeError:  # `show | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -114,7 +114,7 @@ class DumpFile:
             f.create_group(name)
         self._stream = f.create_dataset("trace/events", shape=(0,), maxshape=(None,), dtype="u1", chunks=(EVENT_CHUNK,))
 
-    def value(self, key, dtype, bits, strides=None, misalignment=0):
+    def value(self, key, dtype, bits, strides=None, misalignment=0, loose_strides=None):
         """Writes /values/<key>: `bits` is a C-contiguous numpy array of `element_types.carrier(dtype)`. Raises parity_probe.Error when it cannot."""
         try:
             self._room(bits.nbytes)
@@ -126,6 +126,8 @@ class DumpFile:
             self._name_type(dataset, dtype)
             if strides is not None:
                 self._integers(dataset, b"strides", strides)
+            if loose_strides is not None:
+                self._integers(dataset, b"loose_strides", loose_strides)
             if misalignment:
                 self._integers(dataset, b"misalignment", [misalignment])
         except (OSError, RuntimeError, ValueError, TypeError) as e:

@@ -10,6 +10,10 @@ import numpy as np
 _FLAGS = {"sse4_2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512_vnni", "avx512_bf16", "avx512_fp16", "avx_vnni",
           "amx_tile", "amx_bf16", "amx_int8", "asimd", "sve", "sve2", "bf16", "i8mm"}
 
+# Environment variables that make MKL and oneDNN choose other kernels.
+_SETTINGS = ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA", "ONEDNN_CPU_ISA_HINTS", "ONEDNN_DEFAULT_FPMATH_MODE", "MKL_ENABLE_INSTRUCTIONS", "MKL_CBWR",
+             "MKL_DEBUG_CPU_TYPE")
+
 
 def _try(f, default=None):
     try:
@@ -81,6 +85,7 @@ def collect_torch(model):
         device_name=_try(lambda: torch.cuda.get_device_name(device)) if kind == "cuda" else None, cuda=torch.version.cuda,
         deterministic=torch.are_deterministic_algorithms_enabled(), training=model.training,
         tf32=_try(lambda: {"matmul": torch.backends.cuda.matmul.allow_tf32, "cudnn": torch.backends.cudnn.allow_tf32}),
+        kernel_settings={name: os.environ[name] for name in _SETTINGS if name in os.environ}, module=type(model).__module__,
         matmul_precision=_try(torch.get_float32_matmul_precision),
         autocast=_try(lambda: {"enabled": torch.is_autocast_enabled(kind), "dtype": str(torch.get_autocast_dtype(kind)).split(".")[1]}),
         dtype=str(max(counts, key=counts.get)).split(".")[1] if counts else None,

@@ -5,6 +5,7 @@ import json
 import h5py
 
 from .errors import Error
+from .printable import printable
 
 _LISTED = 60
 
@@ -76,5 +77,6 @@ def show(path, everything=False):
         except (KeyError, ValueError, OSError, TypeError) as e:
             raise Error(f"{path}: damaged: {e}") from e
     listed = calls if everything else calls[:_LISTED]
-    print("\n".join(lines + listed + ([f"... {len(calls) - len(listed)} more (--all)"] if len(listed) < len(calls) else [])))
+    for line in lines + listed + ([f"... {len(calls) - len(listed)} more (--all)"] if len(listed) < len(calls) else []):
+        print(printable(line))
     return 0

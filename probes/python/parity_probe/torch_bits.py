@@ -29,9 +29,22 @@ def storable(t):
             and not torch._C._functorch.is_functorch_wrapped_tensor(t) and not torch.utils._python_dispatch.is_traceable_wrapper_subclass(t))
 
 
+MOST_SPREAD = 64  # a layout is kept when it takes at most so many times the memory of its elements
+
+
+def _is_row_major(t):
+    """To the letter: the stride of an axis of one element means nothing, yet convolutions and norms take (2, 1, 9, 9) for channels-last by it."""
+    expected = 1
+    for size, stride in zip(reversed(t.shape), reversed(t.stride())):
+        if stride != expected:
+            return False
+        expected *= max(size, 1)
+    return True
+
+
 def dense_strides(t):
     """Strides (in elements) of a tensor that is dense but not row-major; None for a row-major one and for one with gaps or overlaps."""
-    if t.is_contiguous():
+    if not t.numel() or _is_row_major(t):
         return None
     expected = 1
     for stride, size in sorted((s, n) for s, n in zip(t.stride(), t.shape) if n != 1):
@@ -39,6 +52,19 @@ def dense_strides(t):
             return None
         expected *= size
     return t.stride()
+
+
+def loose_strides(t):
+    """Strides of a tensor with gaps between its elements (x[:, ::2]) or with elements that share memory (expanded); None for a dense one, and for one that
+    cannot be laid out so again: elements that share memory in other ways, or are spread too far."""
+    if not t.numel() or t.is_contiguous() or dense_strides(t) is not None:
+        return None
+    reach = own = 1
+    for stride, size in sorted((s, n) for s, n in zip(t.stride(), t.shape) if n != 1 and s != 0):
+        if stride < reach:
+            return None
+        reach, own = reach + (size - 1) * stride, own * size
+    return t.stride() if reach <= MOST_SPREAD * own else None
 
 
 def misalignment(t):
@@ -55,10 +81,10 @@ class _Window:
 
 
 def torch_bits(t):
-    """(dtype name, C-contiguous numpy array, strides or None, misalignment in bytes) of any storable tensor, on any device."""
+    """(dtype name, C-contiguous numpy array, dense strides or None, misalignment in bytes, loose strides or None) of any storable tensor, on any device."""
     with torch._C._DisableTorchDispatch(), torch._C.DisableTorchFunctionSubclass(), torch._C._DisableFuncTorch(), torch.no_grad():
         name = dtype_name(t.dtype)
         carrier = element_types.carrier(name)
         plain = t.detach().cpu().resolve_conj().resolve_neg().contiguous()
         bits = np.asarray(_Window(plain, carrier)) if plain.numel() else np.empty(tuple(t.shape), carrier)
-        return name, bits, dense_strides(t), misalignment(t)
+        return name, bits, dense_strides(t), misalignment(t), loose_strides(t)

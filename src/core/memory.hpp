@@ -1,0 +1,11 @@
+// How much memory there still is, for whoever is about to take much of it.
+#pragma once
+#include <cstdint>
+
+namespace parity {
+
+/// Bytes that this process can still take without swapping or being killed: what the system calls available, within
+/// the limits of its control group and its own (ulimit -v). UINT64_MAX when nobody says.
+uint64_t free_memory();
+
+}  // namespace parity

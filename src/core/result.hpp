@@ -1,0 +1,128 @@
+// What was found out about one boundary, and about a whole run: the nouns of parity-report/1. Filled by measuring and
+// judging, read by the report sinks.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/stats.hpp"
+
+namespace parity {
+
+enum class Verdict { pass, fail, inconclusive, missing, shape, untrusted };
+enum class Gate { none, structure, logic, dtype_path, propagation };
+
+std::string verdict_name(Verdict verdict);
+std::string gate_name(Gate gate);  // "" for none
+
+/// fp64, teacher-forced: is the port's logic right?
+struct Logic {
+  std::optional<double> rel_l2, limit;
+  std::optional<Verdict> verdict;  // absent: not measured
+};
+
+/// Where a limit came from, printed with it.
+struct Limit {
+  std::string statistic;  // "bitwise_equal_share", "rel_l2", …
+  double value = 0;       // the limit
+  bool at_least = false;  // true: the statistic must be >= value, else <= value
+  std::string origin;     // "table: elementwise ops are bitwise equal", "null: replay on this CPU, 3 runs, max 2.1e-3"
+  std::optional<double>
+      measured{};  // what was held against it, where that is not the statistic of this name in `forced`
+};
+
+/// A named change of the reference's program that the difference was projected on.
+struct Explanation {
+  std::string fault, detail;
+  Gate gate = Gate::logic;
+  double amplitude = 0, z = 0;  // 1 when the difference is that change and noise; significance
+  double explained = 0;         // share of the squared difference
+  double rest = 1;              // squared distance from this change, over that from the nearest valid arithmetic
+  double null_amplitude = 0;    // largest amplitude of a valid arithmetic in the same direction
+  double detectable = 0;        // the smallest amplitude that would have been significant
+};
+
+struct OpResult {
+  int64_t index = 0;      // in the reference's execution order
+  std::string reference;  // short name of the reference dump ("" when there is only one)
+  std::string path, candidate_path;
+  int call = 0;
+  std::string kind;   // op kind in the field's words: "linear", "layer_norm", "attention", "rope", "modulation", …
+  std::string dtype;  // "bf16", "fp32", "fp64": the run this row belongs to
+  std::string tensor_dtype;  // of the reference's tensor in that run: "fp32" inside a bf16 run, say
+  std::vector<int64_t> shape;
+  Verdict verdict = Verdict::missing;  // until something proves otherwise
+  Gate gate = Gate::none;              // the first gate that failed
+  std::string diagnosis;
+  Logic logic;
+  std::optional<Stats> forced, free;
+  std::optional<OracleStats> oracle;  // R and rho of the forced comparison
+  std::optional<OracleStats>
+      free_oracle;  // candidate_error: the free value against the op in fp64 on the candidate's own values before it;
+                    // reference_error: the largest of the reference's program run free in other arithmetic
+  std::vector<Limit> limits;            // those that were applied; a row without one is never pass
+  std::optional<double> amplification;  // output's over inputs' relative perturbation, the largest of several draws
+  std::optional<double>
+      predicted_free;  // rel_l2 expected from the inputs' free error, the amplification and both sides' own rounding
+  std::optional<double> blame;
+  std::string not_exercised;              // why agreement here shows little ("constant", …); listed under coverage
+  std::vector<Explanation> explanations;  // the best ones first
+  std::string rerun;                      // command line that computes this row again
+};
+
+/// A row about a whole recording, not an op: what was compared may be right, and something else is not to be trusted.
+OpResult untrusted_row(std::string path, std::string kind, std::string why);
+/// That of a reference whose recording was interrupted: what it does not hold was compared with nothing.
+OpResult interrupted_reference();
+
+struct Coverage {
+  int64_t paired = 0, covered = 0,
+          uncovered = 0;  // ops of the reference: compared; inside a later compared one; neither
+  int64_t unused = 0;     // no output of the model is computed from them: nothing to get wrong
+  std::vector<std::string> uncovered_paths, unused_paths, unmatched_candidates, opaque;
+  std::vector<std::string> not_exercised;  // compared and equal, but constant, zero or empty: "path (why)"
+  std::string granularity;  // how far a verdict reaches, in words; "" when every compared point is one op
+  int64_t directions = 0;   // named changes that differences were projected on, over all rows
+};
+
+struct Side {  // reference or candidate
+  std::string path, sha256, model, producer;
+  nlohmann::json details = nlohmann::json::object();
+};
+
+/// Cast placements tried at one place, and how well each reproduces a side bit by bit.
+struct CastPlacement {
+  std::string name;  // "as recorded", "extra rounding: …"
+  double bitwise_equal_share = 0, rel_l2 = 0;
+};
+struct DtypePath {
+  std::string path, side, sentence;       // side: "reference" or "candidate"
+  std::vector<CastPlacement> candidates;  // the best first
+};
+
+struct Report {
+  std::string command, date;
+  double seconds = 0;
+  nlohmann::json machine;
+  Side reference, candidate;
+  std::vector<OpResult> ops;
+  std::map<std::string, Coverage> coverage;  // by reference name
+  std::vector<std::string> warnings;
+  std::vector<DtypePath> dtype_paths;
+  std::string repro_file, repro_test;  // the first divergence alone: extract beside the report, C++ test of it
+};
+
+/// Counts of every verdict, all keys present.
+std::map<std::string, int64_t> count_verdicts(const Report& report);
+/// fail if any fail or shape; else inconclusive if any of the rest; else pass. A report without ops is inconclusive.
+Verdict overall(const Report& report);
+/// 0 pass, 1 fail, 3 inconclusive (design: exit status).
+int exit_status(const Report& report);
+/// The first op in the reference's execution order whose own gate (structure, logic, dtype_path) fails; null when there
+/// is none. Rows that fail only by propagation never count.
+const OpResult* first_divergence(const Report& report);
+
+}  // namespace parity

@@ -1,0 +1,43 @@
+// What is measured about a pair of tensors: numbers alone. measure/measure.hpp computes them.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace parity {
+
+/// d = candidate - reference, elementwise in fp64 (complex tensors: as pairs of reals). Non-finite elements are counted
+/// by position and left out of the rest. A number that does not exist (relative to a zero norm, ULP of a complex or
+/// integer tensor, …) is nullopt, never 0 or NaN.
+struct Stats {
+  int64_t count = 0;                        // elements
+  std::optional<double> max_abs, mean_abs;  // of |d|
+  std::optional<double> rmse;               // sqrt(mean d^2)
+  std::optional<double> rel_l2;             // ||d|| / ||reference||
+  std::optional<double> normalized_max;     // max |d| / mean |reference|
+  std::optional<double> cosine;
+  std::optional<double> p95_abs, p99_abs;  // exact percentiles of |d|, linear interpolation between ranks
+  std::optional<double>
+      max_ulp;  // of the reference's dtype; ordered integers, so +0 and -0 are 0 apart. Floats of <= 64 bits only
+  std::optional<double>
+      bitwise_equal_share;     // share of elements with equal bits (NaN equals NaN, +0 differs from -0); 1 - phi
+  std::optional<double> gain;  // <d, reference> / <reference, reference>
+  int64_t nan_reference = 0, nan_candidate = 0;  // non-finite elements (NaN or Inf)
+  int64_t special_mismatch = 0;                  // positions where the two differ in being NaN, +Inf, -Inf or finite
+  std::vector<int64_t> worst_index;              // of max |d|; empty for a scalar or no data
+  double worst_reference = 0, worst_candidate = 0;
+  double reference_norm = 0, difference_norm = 0;
+  int64_t zeros_reference = 0;
+  bool constant_reference = false;  // all elements equal (more than one element)
+  bool constant_candidate = false;
+};
+
+/// Errors of both sides against an oracle o (fp64): R = ||candidate - o|| / max(||reference - o||, floor ||o||), rho =
+/// correlation of the two error vectors.
+struct OracleStats {
+  std::optional<double> ratio;                             // R
+  std::optional<double> correlation;                       // rho, in [-1, 1]
+  std::optional<double> reference_error, candidate_error;  // relative L2 of each side against the oracle
+};
+
+}  // namespace parity

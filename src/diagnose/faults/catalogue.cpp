@@ -1,0 +1,165 @@
+#include "diagnose/faults/catalogue.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace parity {
+namespace {
+
+void collect(const nlohmann::json& argument, std::vector<int64_t>& ids) {
+  if (argument.is_array())
+    for (const auto& element : argument) collect(element, ids);
+  else if (argument.is_object() && argument.contains("v") && argument["v"].is_number_integer())
+    ids.push_back(argument["v"].get<int64_t>());
+}
+
+}  // namespace
+
+ProgramIndex::ProgramIndex(const Program& program) : program_(&program) {
+  for (const Leaf& leaf : program.leaves) {
+    leaves_[leaf.value.id] = &leaf;
+    values_[leaf.value.id] = &leaf.value;
+  }
+  for (int i = 0; i < size(); ++i) {
+    std::vector<int64_t>& reads = reads_.emplace_back();
+    for (const auto& argument : op(i).args) collect(argument, reads);
+    for (const auto& argument : op(i).kwargs) collect(argument, reads);
+    for (const int64_t id : reads)
+      if (auto& readers = consumers_[id]; readers.empty() || readers.back() != i) readers.push_back(i);
+    for (const auto& output : op(i).outputs)
+      if (output) {
+        producer_.try_emplace(output->id, i);
+        values_.try_emplace(output->id, &*output);
+      }
+  }
+}
+
+int ProgramIndex::producer(int64_t id) const {
+  const auto found = producer_.find(id);
+  return found == producer_.end() ? -1 : found->second;
+}
+
+const std::vector<int>& ProgramIndex::consumers(int64_t id) const {
+  static const std::vector<int> kNone;
+  const auto found = consumers_.find(id);
+  return found == consumers_.end() ? kNone : found->second;
+}
+
+const Value* ProgramIndex::value(int64_t id) const {
+  const auto found = values_.find(id);
+  return found == values_.end() ? nullptr : found->second;
+}
+
+const Leaf* ProgramIndex::leaf(int64_t id) const {
+  const auto found = leaves_.find(id);
+  return found == leaves_.end() ? nullptr : found->second;
+}
+
+int64_t ProgramIndex::argument(int index, size_t position) const {
+  const auto& args = op(index).args;
+  if (position >= args.size() || !args[position].is_object() || !args[position].contains("v")) return -1;
+  return args[position]["v"].get<int64_t>();
+}
+
+std::optional<double> ProgramIndex::number(int index, size_t position) const {
+  const auto& args = op(index).args;
+  if (position >= args.size() || !args[position].is_number()) return std::nullopt;
+  return args[position].get<double>();
+}
+
+int ProgramIndex::ahead(int index, std::string_view kind, int steps) const {
+  if (op(index).kind == kind) return index;
+  if (steps == 0) return -1;
+  for (const auto& output : op(index).outputs)
+    if (output)
+      for (const int next : consumers(output->id))
+        if (next > index)
+          if (const int found = ahead(next, kind, steps - 1); found >= 0) return found;
+  return -1;
+}
+
+int ProgramIndex::behind(int index, std::string_view kind, int steps) const {
+  if (op(index).kind == kind) return index;
+  if (steps == 0) return -1;
+  for (const int64_t id : reads(index))
+    if (const int before = producer(id); before >= 0 && before < index)
+      if (const int found = behind(before, kind, steps - 1); found >= 0) return found;
+  return -1;
+}
+
+void add_fault(Hypotheses& to, const ProgramIndex& program, int index, std::string fault, const std::string& what,
+               Rewrite rewrite, bool fixed_amplitude) {
+  FaultHypothesis h{
+      std::move(fault), fmt::format("{} at {}", what, program.path(index)), Gate::logic, fixed_amplitude, {}};
+  h.deviation.rewrites[index] = std::move(rewrite);
+  to.push_back(std::move(h));
+}
+
+namespace {
+
+// As the recorded op would have rounded it: a rewrite in exact arithmetic computes in fp64.
+Rewrite rounded_as_recorded(Rewrite rewrite) {
+  return [rewrite = std::move(rewrite)](OpCall& call) {
+    Results results = rewrite(call);
+    for (size_t j = 0; j < results.size() && j < call.op.outputs.size(); ++j)
+      if (results[j] && call.op.outputs[j] && results[j]->scalar_type() != call.op.outputs[j]->dtype)
+        results[j] = results[j]->to(call.op.outputs[j]->dtype);
+    return results;
+  };
+}
+
+// "rotated the other way at blocks.0.attn1/cat.0" without the place.
+std::string what(const FaultHypothesis& h) { return h.detail.substr(0, h.detail.rfind(" at ")); }
+
+}  // namespace
+
+Catalogue::Catalogue(const Program& program, size_t logic_lane, size_t cast_lane)
+    : index_(program), logic_lane_(logic_lane), cast_lane_(cast_lane) {
+  // A port that rotates its queries wrongly rotates its keys so, too.
+  std::map<int, std::vector<FaultHypothesis>> by_call;
+  for (int i = 0; i < index_.size(); ++i)
+    for (FaultHypothesis& h : of_families(i))
+      if (h.joint) by_call[index_.op(i).module_call].push_back(std::move(h));
+  for (const auto& [call, single] : by_call) join(single);
+}
+
+void Catalogue::join(const std::vector<FaultHypothesis>& single) {
+  std::map<std::pair<std::string, std::string>, std::vector<const FaultHypothesis*>> groups;
+  for (const FaultHypothesis& h : single) groups[{h.fault, what(h)}].push_back(&h);
+  for (const auto& [name, group] : groups) {
+    if (group.size() < 2 || group.size() > 16) continue;
+    FaultHypothesis all = *group.front();
+    all.detail += fmt::format(" and {} more places", group.size() - 1);
+    all.wide_op = -1;  // one op alone no longer
+    ++all.rank;        // where one place explains as much, the others lie behind it
+    for (const FaultHypothesis* h : group)
+      all.deviation.rewrites.insert(h->deviation.rewrites.begin(), h->deviation.rewrites.end());
+    const int first = all.deviation.rewrites.begin()->first;
+    joint_[first].push_back(std::move(all));
+  }
+}
+
+std::vector<FaultHypothesis> Catalogue::of_families(int op) const {
+  constexpr std::array kFamilies{norm_faults, linear_faults, activation_faults, elementwise_faults, attention_faults,
+                                 rope_faults, cache_faults,  order_faults,      cast_placements,    fused_attention};
+  Hypotheses found;
+  for (const auto& family : kFamilies) family(index_, op, found);
+  return found;
+}
+
+std::vector<FaultHypothesis> Catalogue::at(int op) const {
+  Hypotheses found = of_families(op);
+  if (const auto more = joint_.find(op); more != joint_.end())
+    found.insert(found.end(), more->second.begin(), more->second.end());
+  for (FaultHypothesis& h : found) {
+    h.exact = h.fixed_amplitude || h.gate == Gate::dtype_path || h.valid;
+    h.deviation.lane = h.exact ? cast_lane_ : logic_lane_;
+    if (h.exact && h.gate != Gate::dtype_path && !h.valid)
+      for (auto& [index, rewrite] : h.deviation.rewrites) rewrite = rounded_as_recorded(std::move(rewrite));
+  }
+  return found;
+}
+
+}  // namespace parity

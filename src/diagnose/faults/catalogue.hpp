@@ -1,0 +1,100 @@
+// Named faults and cast placements as rewrites of the recorded program: what a porting engineer gets wrong, op by op.
+// Each family is one file with one function; it looks at one op and offers what could be wrong there.
+#pragma once
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/result.hpp"
+#include "trace/rewrite.hpp"
+
+namespace parity {
+
+/// One named change of the program, beginning at one op.
+struct FaultHypothesis {
+  std::string fault;            // the vocabulary of diagnoses: "norm eps", "GELU form", "shift and scale swapped", …
+  std::string detail;           // where and what: "eps 1e-06 -> 1e-05 at blocks.0.norm1/native_layer_norm.0"
+  Gate gate = Gate::logic;      // dtype_path for roundings
+  bool fixed_amplitude = true;  // false: the size is free (an eps), so any significant amplitude fits
+  Deviation deviation;
+  bool exact = false;  // runs beside the lane of exactly rounded ops
+  int wide_op = -1;    // this op alone is left unrounded
+  bool joint = false;  // also tried at all places of the module call together
+  bool valid = false;  // not a fault but another valid algorithm: part of the null distribution
+  int rank = 0;        // among hypotheses that explain equally well the lowest is named
+};
+
+/// Where values come from and go to. Computed once a program.
+class ProgramIndex {
+ public:
+  explicit ProgramIndex(const Program& program);
+
+  const Program& program() const { return *program_; }
+  const Op& op(int index) const { return program_->ops[index]; }
+  int size() const { return static_cast<int>(program_->ops.size()); }
+  /// Op that made value `id`, -1 for leaves.
+  int producer(int64_t id) const;
+  /// Ops that read value `id`, ascending.
+  const std::vector<int>& consumers(int64_t id) const;
+  /// Recorded dtype and shape of value `id`; nullptr when unknown.
+  const Value* value(int64_t id) const;
+  /// The leaf with that value id, or nullptr.
+  const Leaf* leaf(int64_t id) const;
+  /// Value ids among op `index`'s arguments, in order.
+  const std::vector<int64_t>& reads(int index) const { return reads_[index]; }
+  /// Value id of argument number `position`, -1 when it is no tensor.
+  int64_t argument(int index, size_t position) const;
+  /// The number at argument `position`, nullopt when it is none.
+  std::optional<double> number(int index, size_t position) const;
+  /// The first op of kind `kind` reached from op `index` by at most `steps` reads (forward) or productions (backward);
+  /// -1: none.
+  int ahead(int index, std::string_view kind, int steps) const;
+  int behind(int index, std::string_view kind, int steps) const;
+  /// "path of op `index`".
+  const std::string& path(int index) const { return op(index).path; }
+
+ private:
+  const Program* program_;
+  std::unordered_map<int64_t, int> producer_;
+  std::unordered_map<int64_t, std::vector<int>> consumers_;
+  std::unordered_map<int64_t, const Value*> values_;
+  std::unordered_map<int64_t, const Leaf*> leaves_;
+  std::vector<std::vector<int64_t>> reads_;
+};
+
+using Hypotheses = std::vector<FaultHypothesis>;
+
+/// Adds a logic hypothesis that rewrites op `index` alone.
+void add_fault(Hypotheses& to, const ProgramIndex& program, int index, std::string fault, const std::string& what,
+               Rewrite rewrite, bool fixed_amplitude = true);
+
+// The families. `index`: the op to look at; only hypotheses whose first rewritten op is `index`.
+void norm_faults(const ProgramIndex& program, int index, Hypotheses& to);
+void linear_faults(const ProgramIndex& program, int index, Hypotheses& to);
+void activation_faults(const ProgramIndex& program, int index, Hypotheses& to);
+void elementwise_faults(const ProgramIndex& program, int index, Hypotheses& to);
+void attention_faults(const ProgramIndex& program, int index, Hypotheses& to);
+void rope_faults(const ProgramIndex& program, int index, Hypotheses& to);
+void cache_faults(const ProgramIndex& program, int index, Hypotheses& to);
+void order_faults(const ProgramIndex& program, int index, Hypotheses& to);
+void cast_placements(const ProgramIndex& program, int index, Hypotheses& to);
+void fused_attention(const ProgramIndex& program, int index, Hypotheses& to);
+
+class Catalogue {
+ public:
+  /// Lanes that the logic faults (fp64) and the cast placements (exact) deviate from.
+  Catalogue(const Program& program, size_t logic_lane, size_t cast_lane);
+  std::vector<FaultHypothesis> at(int op) const;
+  const ProgramIndex& index() const { return index_; }
+
+ private:
+  std::vector<FaultHypothesis> of_families(int op) const;
+  void join(const std::vector<FaultHypothesis>& single);
+
+  ProgramIndex index_;
+  std::map<int, Hypotheses> joint_;  // the same change at several ops of a module call, by the first of these ops
+  size_t logic_lane_, cast_lane_;
+};
+
+}  // namespace parity

@@ -1,0 +1,243 @@
+// Sums, products, splits and joins: residuals, gates, "1 +", swapped chunks, positions, comparisons.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "diagnose/faults/catalogue.hpp"
+
+namespace parity {
+namespace {
+
+int64_t elements(const ProgramIndex& program, int64_t id) {
+  const Value* value = program.value(id);
+  if (value == nullptr) return 0;
+  int64_t n = 1;
+  for (const int64_t extent : value->shape) n *= extent;
+  return n;
+}
+
+bool is_float(const ProgramIndex& program, int64_t id) {
+  const Value* value = program.value(id);
+  return value != nullptr && (at::isFloatingType(value->dtype) || at::isComplexType(value->dtype));
+}
+
+Rewrite only(const char* operand) {
+  return [operand](OpCall& call) {
+    const at::Tensor kept = call.tensor(operand);
+    const std::vector<int64_t> shape = call.op.outputs[0]->shape;
+    return Results{kept.expand(shape).clone()};
+  };
+}
+
+void sum(const ProgramIndex& program, int index, Hypotheses& to) {
+  if (const auto one = program.number(index, 1); one == 1.0) {
+    add_fault(to, program, index, "one plus forgotten", "1 + left out", only("self"));
+    return;
+  }
+  const int64_t left = program.argument(index, 0), right = program.argument(index, 1);
+  if (left < 0 || right < 0 || !is_float(program, left) || !is_float(program, right)) return;
+  const int64_t n = elements(program, left), m = elements(program, right);
+  const bool leaf = program.leaf(left) != nullptr || program.leaf(right) != nullptr;
+  const char* name = n == m && !leaf ? "residual missing" : "missing bias";
+  const size_t before = to.size();
+  if (n >= m) add_fault(to, program, index, name, "second term left out", only("self"));
+  if (m >= n) add_fault(to, program, index, name, "first term left out", only("other"));
+  for (size_t i = before; i < to.size(); ++i) to[i].rank = 1;  // a family that knows the op says more
+}
+
+void product(const ProgramIndex& program, int index, Hypotheses& to) {
+  const int64_t left = program.argument(index, 0), right = program.argument(index, 1);
+  if (const auto factor = program.number(index, 1); factor && *factor != 1 && is_float(program, left)) {
+    add_fault(to, program, index, "gain", fmt::format("factor {:g} left out", *factor), only("self"));
+    to.back().rank = 1;
+    return;
+  }
+  if (left < 0 || right < 0 || !is_float(program, left) || !is_float(program, right)) return;
+  const int64_t n = elements(program, left), m = elements(program, right);
+  const bool gain = program.leaf(left) != nullptr || program.leaf(right) != nullptr;
+  const char* name = gain ? "missing norm gain" : "gate missing";
+  if (n >= m) add_fault(to, program, index, name, "second factor left out", only("self"));
+  if (m >= n) add_fault(to, program, index, name, "first factor left out", only("other"));
+  if (gain && n != m)
+    add_fault(to, program, index, "one plus forgotten", "gain is weight + 1 on one side", [n, m](OpCall& call) {
+      const char* weight = n < m ? "self" : "other";
+      call.set(weight, call.tensor(weight) + 1);
+      return call.run_again();
+    });
+}
+
+// Does a value scale or shift one at least as large, on its own or with 1 added? What is neither shift nor scale
+// (halves of a rotation, of a sinusoid) is joined again or meets smaller tables.
+bool modulates(const ProgramIndex& program, int64_t id, int steps = 4) {
+  for (const int reader : program.consumers(id)) {
+    const Op& op = program.op(reader);
+    if ((op.kind == "mul" || op.kind == "add" || op.kind == "addcmul") && program.reads(reader).size() > 1) {
+      for (const int64_t other : program.reads(reader))
+        if (other != id && elements(program, other) >= elements(program, id)) return true;
+      continue;
+    }
+    const bool passes = op.view || op.kind == "_to_copy" || op.kind == "add" || op.kind == "clone";
+    if (passes && steps > 0 && !op.outputs.empty() && op.outputs[0] && modulates(program, op.outputs[0]->id, steps - 1))
+      return true;
+  }
+  return false;
+}
+
+// What is wrong when parts `one` and `other` of a tensor are exchanged.
+const char* exchange_name(const ProgramIndex& program, const Value& one, const Value& other) {
+  return modulates(program, one.id) || modulates(program, other.id) ? "shift and scale swapped" : "channel order";
+}
+
+// Chunks of one tensor handed out in another order.
+void swapped(const ProgramIndex& program, int index, Hypotheses& to) {
+  const Op& op = program.op(index);
+  const int made = program.producer(program.argument(index, 0));
+  const bool projection = made >= 0 &&
+                          (program.behind(index, "addmm", 3) >= 0 || program.behind(index, "mm", 3) >= 0) &&
+                          program.ahead(index, "view", 1) >= 0;
+  for (size_t i = 0; i < op.outputs.size() && op.outputs.size() <= 6; ++i)
+    for (size_t j = i + 1; j < op.outputs.size(); ++j) {
+      if (!op.outputs[i] || !op.outputs[j] || op.outputs[i]->shape != op.outputs[j]->shape) continue;
+      add_fault(to, program, index,
+                projection ? "weights swapped" : exchange_name(program, *op.outputs[i], *op.outputs[j]),
+                fmt::format("parts {} and {} exchanged", i, j), [i, j](OpCall& call) {
+                  Results results = call.run_again();
+                  std::swap(results[i], results[j]);
+                  return results;
+                });
+    }
+}
+
+// Two slices or selections of one tensor, of one shape.
+void swapped_slices(const ProgramIndex& program, int index, Hypotheses& to) {
+  const Op& op = program.op(index);
+  const int64_t from = program.argument(index, 0);
+  if (from < 0 || op.outputs.empty() || !op.outputs[0]) return;
+  for (const int other : program.consumers(from)) {
+    const Op& sibling = program.op(other);
+    if (other <= index || sibling.name != op.name || sibling.args == op.args || !sibling.outputs[0] ||
+        sibling.outputs[0]->shape != op.outputs[0]->shape)
+      continue;
+    FaultHypothesis h{exchange_name(program, *op.outputs[0], *sibling.outputs[0]),
+                      fmt::format("{} and {} exchanged", op.path, sibling.path),
+                      Gate::logic,
+                      true,
+                      {}};
+    const auto first = std::make_shared<torch::jit::Stack>();
+    // The later one's arguments are literals: read them from its recorded call.
+    const auto exchanged = [](const Op& like) {
+      return [args = like.args](OpCall& call) {
+        for (size_t i = 1; i < args.size() && i < call.arguments.size(); ++i)
+          if (args[i].is_number_integer()) call.arguments[i] = args[i].get<int64_t>();
+        return call.run_again();
+      };
+    };
+    h.deviation.rewrites[index] = exchanged(sibling);
+    h.deviation.rewrites[other] = exchanged(op);
+    to.push_back(std::move(h));
+  }
+}
+
+// Is the value a table of angles, or of their sines and cosines, seen through views?
+bool is_rotary(const ProgramIndex& program, int64_t id) {
+  for (int steps = 0; steps < 6; ++steps) {
+    const int made = program.producer(id);
+    if (made < 0) return program.leaf(id) != nullptr;  // stored tables
+    const Op& op = program.op(made);
+    if (op.kind == "cos" || op.kind == "sin" || op.kind == "polar" || op.kind == "outer") return true;
+    if (!op.view && op.kind != "_to_copy") return false;
+    id = program.argument(made, 0);
+    if (id < 0) return false;
+  }
+  return false;
+}
+
+// Are these parts of one value, or sines and cosines: channels of one tensor, not tensors of their own?
+bool are_channels(const ProgramIndex& program, const std::vector<int64_t>& ids) {
+  std::set<int64_t> origins;
+  bool waves = true;
+  for (const int64_t id : ids) {
+    const int made = program.producer(id);
+    if (made < 0) return false;
+    const std::string& kind = program.op(made).kind;
+    waves = waves && (kind == "cos" || kind == "sin");
+    const bool part = kind == "slice" || kind == "select" || kind == "split" || kind == "chunk" || kind == "unbind";
+    origins.insert(part ? program.argument(made, 0) : -1 - id);
+  }
+  return waves || (origins.size() == 1 && *origins.begin() >= 0);
+}
+
+// Equal parts joined in another order.
+void joined(const ProgramIndex& program, int index, Hypotheses& to) {
+  const auto& ids = program.reads(index);
+  const char* general = are_channels(program, ids) ? "channel order" : "concatenation order";
+  for (size_t i = 0; i + 1 < ids.size() && ids.size() <= 4; ++i) {
+    const Value *a = program.value(ids[i]), *b = program.value(ids[i + 1]);
+    if (a == nullptr || b == nullptr || a->shape != b->shape) continue;
+    const bool rotary =
+        ids.size() == 3 && std::all_of(ids.begin(), ids.end(), [&](int64_t id) { return is_rotary(program, id); });
+    add_fault(to, program, index, rotary ? "RoPE axis order" : general,
+              fmt::format("parts {} and {} exchanged", i, i + 1), [i](OpCall& call) {
+                std::vector<at::Tensor> parts = call.value("tensors").toTensorVector();
+                std::swap(parts[i], parts[i + 1]);
+                call.set("tensors", parts);
+                return call.run_again();
+              });
+    to.back().joint = rotary;
+    to.back().rank = rotary ? 0 : 1;
+  }
+}
+
+void comparison(const ProgramIndex& program, int index, Hypotheses& to) {
+  const std::string& kind = program.op(index).kind;
+  const auto other = [&]() -> at::Tensor (*)(const at::Tensor&, const at::Tensor&) {
+    if (kind == "le") return [](const at::Tensor& a, const at::Tensor& b) { return a.lt(b); };
+    if (kind == "lt") return [](const at::Tensor& a, const at::Tensor& b) { return a.le(b); };
+    if (kind == "ge") return [](const at::Tensor& a, const at::Tensor& b) { return a.gt(b); };
+    return [](const at::Tensor& a, const at::Tensor& b) { return a.ge(b); };
+  }();
+  // position > query - window: compared with a position some steps away.
+  const auto steps_away = [&](size_t argument) {
+    const int made = program.producer(program.argument(index, argument));
+    const auto by = made < 0 ? std::nullopt : program.number(made, 1);
+    return made >= 0 && (program.op(made).kind == "sub" || program.op(made).kind == "add") && by && std::abs(*by) > 1;
+  };
+  const char* fault = steps_away(0) || steps_away(1) || std::abs(program.number(index, 1).value_or(0)) > 1
+                          ? "window off by one"
+                          : "mask off by one";
+  add_fault(to, program, index, fault, "strict for not strict, or the other way", [other](OpCall& call) {
+    const at::Tensor self = call.tensor("self"), right = call.tensor("other");
+    const c10::IValue number = call.value("other");
+    return Results{other(self, right.defined() ? right : at::scalar_tensor(number.toScalar(), self.options()))};
+  });
+}
+
+}  // namespace
+
+void elementwise_faults(const ProgramIndex& program, int index, Hypotheses& to) {
+  const Op& op = program.op(index);
+  const bool one_float = !op.outputs.empty() && op.outputs[0] && at::isFloatingType(op.outputs[0]->dtype);
+  if (op.name == "aten::add.Tensor" && one_float) sum(program, index, to);
+  if (op.name == "aten::mul.Tensor" && one_float) product(program, index, to);
+  if (op.kind == "split" || op.kind == "chunk" || op.kind == "unbind" || op.kind == "split_with_sizes")
+    swapped(program, index, to);
+  if (op.kind == "slice" || op.kind == "select") swapped_slices(program, index, to);
+  if (op.kind == "cat" || op.kind == "stack") joined(program, index, to);
+  if (op.kind == "le" || op.kind == "lt" || op.kind == "ge" || op.kind == "gt") comparison(program, index, to);
+  if (op.kind == "arange" && !op.outputs.empty() && op.outputs[0])
+    add_fault(to, program, index, "position off by one", "positions from 1", [](OpCall& call) {
+      Results results = call.run_again();
+      results[0] = *results[0] + 1;
+      return results;
+    });
+  if (op.kind == "embedding")
+    add_fault(to, program, index, "position off by one", "rows shifted by one", [](OpCall& call) {
+      const at::Tensor rows = call.tensor("indices");
+      call.set("indices", (rows + 1).clamp_max(call.tensor("weight").size(0) - 1));
+      return call.run_again();
+    });
+}
+
+}  // namespace parity

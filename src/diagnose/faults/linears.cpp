@@ -1,0 +1,145 @@
+// Linear layers and convolutions: bias, transposed or permuted weights, another layer's weights.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "diagnose/faults/catalogue.hpp"
+
+namespace parity {
+namespace {
+
+// The weight behind a matrix argument: itself, or what a `t` or `transpose` took.
+const Leaf* weight_behind(const ProgramIndex& program, int64_t id) {
+  if (const Leaf* leaf = program.leaf(id)) return leaf;
+  const int made = program.producer(id);
+  if (made < 0 || !program.op(made).view) return nullptr;
+  return program.leaf(program.argument(made, 0));
+}
+
+std::string weight_name(const Leaf& leaf) {
+  for (const std::string& name : leaf.names)
+    if (name.starts_with("weights/")) return name.substr(8);
+  return "";
+}
+
+std::string up_one(const std::string& name, int parts) {  // "a.b.to_q.weight", 2 -> "a.b"
+  size_t end = name.size();
+  for (int i = 0; i < parts && end != std::string::npos && end > 0; ++i) end = name.rfind('.', end - 1);
+  return end == std::string::npos ? "" : name.substr(0, end);
+}
+
+std::string without_numbers(const std::string& name) {
+  std::string out;
+  for (const char c : name)
+    if (std::isdigit(static_cast<unsigned char>(c)) == 0) out += c;
+  return out;
+}
+
+// Weights of the same shape that a port might have loaded instead: neighbours in the module, or another layer's.
+void other_weights(const ProgramIndex& program, int index, const char* argument, const Leaf& own, bool transposed,
+                   Hypotheses& to) {
+  const std::string name = weight_name(own);
+  if (name.empty()) return;
+  int tried = 0;
+  for (const Leaf& leaf : program.program().leaves) {
+    if (&leaf == &own || leaf.value.shape != own.value.shape || tried > 12) continue;
+    const std::string other = weight_name(leaf);
+    const bool neighbour = !other.empty() && up_one(other, 2) == up_one(name, 2);
+    const bool layer = !neighbour && !other.empty() && without_numbers(other) == without_numbers(name);
+    if (!neighbour && !layer) continue;
+    ++tried;
+    add_fault(to, program, index, neighbour && !layer ? "weights swapped" : "wrong layer's weights",
+              fmt::format("{} instead of {}", other, name), [id = leaf.value.id, argument, transposed](OpCall& call) {
+                const at::Tensor weight = call.leaf(id);
+                call.set(argument, transposed ? weight.t() : weight);
+                return call.run_again();
+              });
+  }
+}
+
+void weight_faults(const ProgramIndex& program, int index, const char* argument, size_t position, Hypotheses& to) {
+  const int64_t id = program.argument(index, position);
+  const Leaf* weight = id < 0 ? nullptr : weight_behind(program, id);
+  if (weight == nullptr || weight->value.shape.size() != 2) return;
+  const auto& shape = weight->value.shape;
+  if (shape[0] == shape[1] && shape[0] > 1)
+    add_fault(to, program, index, "transposed weight", "square weight transposed", [argument](OpCall& call) {
+      call.set(argument, call.tensor(argument).t());
+      return call.run_again();
+    });
+  const bool transposed = weight->value.id != id;
+  other_weights(program, index, argument, *weight, transposed, to);
+  const int64_t out = transposed ? shape[0] : shape[1];
+  for (const int64_t heads : {2, 3, 4, 6, 8, 12, 16})
+    if (out % heads == 0 && out / heads >= 4)
+      for (const bool inverse : {false, true})
+        add_fault(to, program, index, "permuted heads",
+                  fmt::format("output axis as ({}) on one side", inverse ? "width, heads" : "heads, width"),
+                  [heads, inverse](OpCall& call) {
+                    Results results = call.run_again();
+                    const int64_t width = results[0]->size(-1) / heads;
+                    const at::Tensor parts =
+                        inverse ? results[0]->unflatten(-1, {width, heads}) : results[0]->unflatten(-1, {heads, width});
+                    results[0] = parts.transpose(-1, -2).flatten(-2);
+                    return results;
+                  });
+}
+
+}  // namespace
+
+// A fused projection's equal parts in another order, a product of another size, weights rounded on the way.
+void result_faults(const ProgramIndex& program, int index, Hypotheses& to) {
+  const Op& op = program.op(index);
+  if (op.outputs.empty() || !op.outputs[0] || op.outputs[0]->shape.size() < 2) return;
+  const bool conv = op.kind == "convolution";
+  const int64_t axis = conv ? 1 : -1, width = conv ? op.outputs[0]->shape[1] : op.outputs[0]->shape.back();
+  for (const int64_t parts : {2, 3})
+    for (int64_t i = 0; width % parts == 0 && width / parts > 1 && i < parts; ++i)
+      for (int64_t j = i + 1; j < parts; ++j)
+        add_fault(to, program, index, "weights swapped", fmt::format("parts {} and {} of {} exchanged", i, j, parts),
+                  [i, j, parts, axis](OpCall& call) {
+                    Results results = call.run_again();
+                    std::vector<at::Tensor> chunks = results[0]->chunk(parts, axis);
+                    std::swap(chunks[i], chunks[j]);
+                    results[0] = at::cat(chunks, axis);
+                    return results;
+                  });
+  const char* bias = op.kind == "addmm" ? "self" : "bias";
+  add_fault(
+      to, program, index, "gain", "the product before its bias scaled",
+      [bias, conv](OpCall& call) {
+        Results results = call.run_again();
+        const at::Tensor b = call.op.kind == "mm" ? at::Tensor() : call.tensor(bias);
+        if (!b.defined()) throw std::runtime_error("no bias: the gain of all values says it");
+        std::vector<int64_t> shape(conv ? results[0]->dim() - 1 : 1, 1);
+        shape[0] = b.size(0);
+        const at::Tensor own = b.view(shape);
+        results[0] = *results[0] + .01 * (*results[0] - own);
+        return results;
+      },
+      false);
+  to.back().rank = 2;
+}
+
+void linear_faults(const ProgramIndex& program, int index, Hypotheses& to) {
+  const std::string& name = program.op(index).name;
+  if (name == "aten::addmm" || name == "aten::mm" || name == "aten::convolution") result_faults(program, index, to);
+  if (name == "aten::embedding")
+    if (const Leaf* table = weight_behind(program, program.argument(index, 0)))
+      other_weights(program, index, "weight", *table, false, to);
+  if (name == "aten::addmm") {
+    add_fault(to, program, index, "missing bias", "bias left out", [](OpCall& call) {
+      call.set("beta", at::Scalar(0));
+      return call.run_again();
+    });
+    weight_faults(program, index, "mat2", 2, to);
+  }
+  if (name == "aten::mm") weight_faults(program, index, "mat2", 1, to);
+  if (name == "aten::convolution" && program.argument(index, 2) >= 0)
+    add_fault(to, program, index, "missing bias", "convolution's bias left out", [](OpCall& call) {
+      call.set("bias", c10::IValue());
+      return call.run_again();
+    });
+}
+
+}  // namespace parity

@@ -1,0 +1,261 @@
+// LayerNorm and RMSNorm: eps, biased or unbiased variance, gain, bias, mean, per-head statistics.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <memory>
+
+#include "diagnose/faults/catalogue.hpp"
+
+namespace parity {
+namespace {
+
+at::Tensor or_ones(const at::Tensor& weight, const at::Tensor& like) {
+  return weight.defined() ? weight : at::ones({like.size(-1)}, like.options());
+}
+
+// Over another axis than the last: (x - mean) / sqrt(var + eps), or x / rms.
+at::Tensor normalised(const at::Tensor& x, int64_t axis, double eps, bool centre) {
+  const at::Tensor centred = centre ? x - x.mean(axis, true) : x;
+  return centred * at::rsqrt(centred.square().mean(axis, true) + eps);
+}
+
+void other_axes(const ProgramIndex& program, int index, bool centre, Hypotheses& to) {
+  const Value* value = program.value(program.argument(index, 0));
+  if (value == nullptr) return;
+  for (int64_t axis = 0; axis + 1 < static_cast<int64_t>(value->shape.size()); ++axis)
+    if (value->shape[axis] > 1)
+      add_fault(to, program, index, "wrong normalised axis", fmt::format("statistics over axis {}", axis),
+                [axis, centre](OpCall& call) {
+                  Results results = call.run_again();
+                  const at::Tensor input = call.tensor("input"), bias = call.tensor("bias");
+                  const c10::IValue eps = call.value("eps");
+                  const at::Tensor out = normalised(input, axis, eps.isNone() ? 1e-6 : eps.toDouble(), centre) *
+                                         or_ones(call.tensor("weight"), input);
+                  results[0] = bias.defined() ? out + bias : out;
+                  return results;
+                });
+}
+
+// Statistics of a written-out norm (a mean of squares, a vector norm) over another axis.
+void other_reduction(const ProgramIndex& program, int index, Hypotheses& to) {
+  const Value* input = program.value(program.argument(index, 0));
+  if (input == nullptr) return;
+  for (int64_t axis = 0; axis < static_cast<int64_t>(input->shape.size()); ++axis)
+    if (input->shape[axis] > 1)
+      add_fault(to, program, index, "wrong normalised axis", fmt::format("statistics over axis {}", axis),
+                [axis](OpCall& call) {
+                  call.set("dim", std::vector<int64_t>{axis});
+                  call.set("keepdim", true);
+                  return call.run_again();
+                });
+}
+
+// sqrt(n / (n - 1)) less, a root of another mean.
+void vector_norm(const ProgramIndex& program, int index, Hypotheses& to) {
+  other_reduction(program, index, to);
+  add_fault(
+      to, program, index, "norm eps", "eps under the root, tried 1e-6 of the mean",
+      [](OpCall& call) {
+        Results results = call.run_again();
+        const c10::IValue dims = call.value("dim");
+        const double n = dims.isNone() ? 1 : static_cast<double>(call.tensor("self").size(dims.toIntVector().at(0)));
+        results[0] = (results[0]->square() + 1e-6 * n).sqrt();
+        return results;
+      },
+      false);
+  for (const double eps : {1e-12, 1e-8, 1e-6, 1e-5, 1e-3})
+    add_fault(to, program, index, "norm eps", fmt::format("eps {:g} under the root of the mean", eps),
+              [eps](OpCall& call) {
+                Results results = call.run_again();
+                const double n = static_cast<double>(call.tensor("self").size(call.value("dim").toIntVector().at(0)));
+                results[0] = (results[0]->square() + eps * n).sqrt();
+                return results;
+              });
+  add_fault(to, program, index, "unbiased variance", "divided by n - 1", [](OpCall& call) {
+    Results results = call.run_again();
+    const double n = static_cast<double>(call.tensor("self").size(call.value("dim").toIntVector().at(0)));
+    results[0] = *results[0] * std::sqrt(n / (n - 1));
+    return results;
+  });
+}
+
+// One kernel's LayerNorm written out in the tensor's own half dtype, each step rounded.
+void narrow_layer_norm(const ProgramIndex& program, int index, Hypotheses& to) {
+  const auto dtype = program.op(index).outputs[0] ? program.op(index).outputs[0]->dtype : at::kFloat;
+  if (dtype != at::kBFloat16 && dtype != at::kHalf) return;
+  for (const bool statistics : {true, false}) {
+    FaultHypothesis h{
+        "extra rounding",
+        fmt::format("{} at {}", statistics ? "each step of the norm rounded" : "the normalised value rounded",
+                    program.path(index)),
+        Gate::dtype_path,
+        true,
+        {}};
+    h.deviation.rewrites[index] = [statistics, dtype](OpCall& call) {
+      const auto r = [&](const at::Tensor& t) { return t.to(dtype).to(at::kDouble); };
+      const auto s = [&](const at::Tensor& t) { return statistics ? r(t) : t; };
+      Results results = call.run_again();
+      const at::Tensor x = call.tensor("input"), weight = call.tensor("weight"), bias = call.tensor("bias");
+      const at::Tensor centred = s(x - s(x.mean(-1, true)));
+      const at::Tensor variance = s(s(centred.square()).mean(-1, true));
+      at::Tensor out = r(centred * s(at::rsqrt(s(variance + call.value("eps").toDouble()))));
+      if (weight.defined()) out = r(out * weight);
+      if (bias.defined()) out = r(out + bias);
+      results[0] = out.to(dtype);
+      return results;
+    };
+    to.push_back(std::move(h));
+  }
+}
+
+// x + f(norm(x)) with the normed value as its first term: the residual begins after the norm.
+void residual_of_norm(const ProgramIndex& program, int index, Hypotheses& to) {
+  const int64_t x = program.argument(index, 0);
+  for (const int sum : program.consumers(x)) {
+    if (sum <= index || program.op(sum).name != "aten::add.Tensor" || program.number(sum, 1)) continue;
+    FaultHypothesis h{
+        "residual missing", "the normed value added instead at " + program.path(sum), Gate::logic, true, {}};
+    const auto kept = std::make_shared<at::Tensor>();
+    h.deviation.rewrites[index] = [kept](OpCall& call) {
+      Results results = call.run_again();
+      *kept = *results[0];
+      return results;
+    };
+    h.deviation.rewrites[sum] = [kept, own = program.argument(sum, 0) == x ? "self" : "other"](OpCall& call) {
+      call.set(own, *kept);
+      return call.run_again();
+    };
+    to.push_back(std::move(h));
+  }
+}
+
+void layer_norm(const ProgramIndex& program, int index, Hypotheses& to) {
+  residual_of_norm(program, index, to);
+  const auto add = [&](const char* fault, const std::string& what, Rewrite rewrite, bool fixed = true) {
+    add_fault(to, program, index, fault, what, std::move(rewrite), fixed);
+  };
+  const double eps = program.number(index, 4).value_or(1e-5), other = eps > 3e-6 ? 1e-6 : 1e-5;
+  add(
+      "norm eps", fmt::format("eps {:g} differs, tried {:g}", eps, other),
+      [other](OpCall& call) {
+        call.set("eps", other);
+        return call.run_again();
+      },
+      false);
+  add("norm eps", fmt::format("eps {:g} -> 1e-3", eps), [](OpCall& call) {
+    call.set("eps", 1e-3);
+    return call.run_again();
+  });
+  add("unbiased variance", "divided by n - 1", [](OpCall& call) {
+    Results results = call.run_again();
+    const at::Tensor input = call.tensor("input"), bias = call.tensor("bias");
+    const double n = static_cast<double>(input.size(-1));
+    at::Tensor centred = bias.defined() ? *results[0] - bias : *results[0];
+    centred = centred * std::sqrt((n - 1) / n);
+    results[0] = bias.defined() ? centred + bias : centred;
+    return results;
+  });
+  add("norm without mean", "the mean is not subtracted", [](OpCall& call) {
+    Results results = call.run_again();
+    const at::Tensor input = call.tensor("input"), bias = call.tensor("bias");
+    const double e = call.value("eps").toDouble();
+    at::Tensor out = input * at::rsqrt(input.pow(2).mean(-1, true) + e) * or_ones(call.tensor("weight"), input);
+    results[0] = bias.defined() ? out + bias : out;
+    return results;
+  });
+  other_axes(program, index, true, to);
+  narrow_layer_norm(program, index, to);
+  if (program.argument(index, 2) >= 0) {
+    add("missing norm gain", "weight left out", [](OpCall& call) {
+      call.set("weight", c10::IValue());
+      return call.run_again();
+    });
+    add("one plus forgotten", "gain is weight + 1 on one side", [](OpCall& call) {
+      call.set("weight", call.tensor("weight") + 1);
+      return call.run_again();
+    });
+  }
+  if (program.argument(index, 3) >= 0)
+    add("missing bias", "norm's bias left out", [](OpCall& call) {
+      call.set("bias", c10::IValue());
+      return call.run_again();
+    });
+}
+
+// x * rsqrt(mean(x^2) + eps): the addition of eps.
+void rms_eps(const ProgramIndex& program, int index, Hypotheses& to) {
+  const auto eps = program.number(index, 1);
+  if (!eps || *eps <= 0 || *eps > 1e-2 || program.ahead(index, "rsqrt", 1) < 0) return;
+  for (const double other : {*eps > 3e-6 ? 1e-6 : 1e-5, 1e-3})
+    add_fault(
+        to, program, index, "norm eps", fmt::format("eps {:g} differs, tried {:g}", *eps, other),
+        [other](OpCall& call) {
+          call.set("other", other);
+          return call.run_again();
+        },
+        other == 1e-3);
+}
+
+// The mean of squares under a root: over each head alone, or n - 1.
+void rms_mean(const ProgramIndex& program, int index, Hypotheses& to) {
+  if (program.ahead(index, "rsqrt", 3) < 0) return;
+  other_reduction(program, index, to);
+  const Value* rows = program.value(program.argument(index, 0));
+  if (rows != nullptr && rows->shape.size() > 3)
+    add_fault(to, program, index, "per-head norm", "statistics over all heads", [](OpCall& call) {
+      call.set("dim", std::vector<int64_t>{-2, -1});
+      return call.run_again();
+    });
+  add_fault(to, program, index, "unbiased variance", "divided by n - 1", [](OpCall& call) {
+    Results results = call.run_again();
+    const double n = static_cast<double>(call.tensor("self").size(-1));
+    results[0] = *results[0] * (n / (n - 1));
+    return results;
+  });
+  for (const int64_t parts : {2, 3, 4, 6, 8, 12, 16, 24, 32, 40}) {
+    const Value* input = program.value(program.argument(index, 0));
+    if (input == nullptr || input->shape.empty() || input->shape.back() % parts != 0 || input->shape.back() / parts < 4)
+      continue;
+    add_fault(to, program, index, "per-head norm", fmt::format("statistics over {} parts of the axis", parts),
+              [parts](OpCall& call) {
+                const at::Tensor self = call.tensor("self");
+                const int64_t width = self.size(-1) / parts;
+                const at::Tensor means = self.unflatten(-1, {parts, width}).mean(-1, true);
+                return Results{means.expand_as(self.unflatten(-1, {parts, width})).flatten(-2)};
+              });
+  }
+}
+
+void fused_rms_norm(const ProgramIndex& program, int index, Hypotheses& to) {
+  for (const double other : {1e-6, 1e-5})
+    add_fault(
+        to, program, index, "norm eps", fmt::format("eps differs, tried {:g}", other),
+        [other](OpCall& call) {
+          call.set("eps", other);
+          return call.run_again();
+        },
+        false);
+  other_axes(program, index, false, to);
+  if (program.argument(index, 2) < 0) return;
+  add_fault(to, program, index, "missing norm gain", "weight left out", [](OpCall& call) {
+    call.set("weight", c10::IValue());
+    return call.run_again();
+  });
+  add_fault(to, program, index, "one plus forgotten", "gain is weight + 1 on one side", [](OpCall& call) {
+    call.set("weight", call.tensor("weight") + 1);
+    return call.run_again();
+  });
+}
+
+}  // namespace
+
+void norm_faults(const ProgramIndex& program, int index, Hypotheses& to) {
+  const std::string& name = program.op(index).name;
+  if (name == "aten::native_layer_norm") layer_norm(program, index, to);
+  if (name == "aten::_fused_rms_norm") fused_rms_norm(program, index, to);
+  if (name == "aten::add.Tensor" || name == "aten::add.Scalar") rms_eps(program, index, to);
+  if (name == "aten::linalg_vector_norm") vector_norm(program, index, to);
+  if (name == "aten::mean.dim") rms_mean(program, index, to);
+}
+
+}  // namespace parity

@@ -1,0 +1,27 @@
+// A named change of the reference's program, held against a port's difference.
+#pragma once
+#include <string>
+
+#include "core/result.hpp"
+#include "measure/evidence.hpp"
+
+namespace parity {
+
+/// A named change of the reference's program, and how well the port's difference fits it.
+struct Finding {
+  std::string fault;   // "norm eps", "GELU form", "extra rounding", …
+  std::string detail;  // "1e-05 -> 1e-06 at blocks.0.norm1/native_layer_norm.0"
+  Gate gate = Gate::logic;
+  bool fixed_amplitude = true;  // the change has no free size: only an amplitude near 1 fits
+  Projection fit;               // of (candidate - recorded) on (changed - unchanged)
+  double null_amplitude = 0;    // largest |amplitude| of the null's arithmetics on the same direction
+  double rest = 1;   // squared distance from the changed program, over that from the nearest valid arithmetic: below 1
+                     // the change is nearer to what the candidate has than any valid arithmetic
+  double noise = 0;  // squared difference between right arithmetics, of the candidate's
+  int rank = 0;      // the lowest is named among those that explain equally well
+
+  /// Share of the squared difference that the change explains, with its own amplitude where that is free.
+  double explained() const { return fixed_amplitude ? fit.explained : fit.correlation * fit.correlation; }
+};
+
+}  // namespace parity

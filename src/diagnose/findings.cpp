@@ -1,0 +1,217 @@
+#include "diagnose/findings.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/dtype_kind.hpp"
+#include "core/precision.hpp"
+#include "diagnose/finding.hpp"
+#include "measure/local.hpp"
+
+namespace parity {
+namespace {
+
+constexpr size_t kParts = 4;          // cast placements named together at most
+constexpr double kWholePart = .35;    // of a cast that is there its amplitude is 1; others and noise bend it
+constexpr double kWorthANull = 2;     // sigma: directions below are never significant
+constexpr int64_t kSample = 1 << 18;  // elements that an amplitude is estimated from
+
+double squares(const at::Tensor& t) {
+  const at::Tensor whole = t.is_complex() ? at::view_as_real(t.resolve_conj()) : t;
+  return at::nan_to_num(whole, 0., 0., 0.).square().sum().item<double>();
+}
+
+class Matcher {
+ public:
+  Matcher(const Crossing& crossing, const at::Tensor& candidate, const std::vector<FaultHypothesis>& hypotheses)
+      : crossing_(crossing),
+        hypotheses_(hypotheses),
+        dtype_(crossing.computed[kRecorded].scalar_type()),
+        given_(candidate),
+        candidate_(raised(candidate)),
+        recorded_(raised(crossing.computed[kRecorded])),
+        exact_(raised(crossing.computed[kExact])) {
+    norm_ = std::sqrt(squares(recorded_));
+    difference_ = nearest_ = squares(candidate_ - recorded_);
+    for (const at::Tensor& other : valid_values(crossing_, hypotheses_)) {
+      others_.push_back(raised(other) - recorded_);
+      noise_ = std::max(noise_, squares(others_.back()));
+      nearest_ = std::min(nearest_, squares(candidate_ - recorded_ - others_.back()));
+    }
+    if (is_half(dtype_)) weight_ = 1 / noise_by_element().sqrt();
+  }
+
+  std::vector<Finding> run(int final_op) {
+    // Rounded as the reference rounds, nothing can differ: there is nothing to explain.
+    if (!(difference_ > 0)) return {};
+    for (const DeviatingValue& d : crossing_.deviating)
+      if (hypotheses_[d.deviation].wide_op >= 0 && hypotheses_[d.deviation].wide_op == final_op)
+        wide_ = raised(d.value);
+    for (const DeviatingValue& d : crossing_.deviating)
+      if (!hypotheses_[d.deviation].valid) add(hypotheses_[d.deviation], raised(d.value));
+    pursue();
+    FaultHypothesis gain{"gain", "all values scaled", Gate::logic, false, {}};
+    gain.rank = 3;  // many faults scale a little on the way: any other name says more
+    add_direction(gain, recorded_, recorded_);
+    return std::move(found_);
+  }
+
+ private:
+  // Variance of a right arithmetic's difference at each element: its own rounding's (u x)^2 / 3, and what exact and
+  // reordered arithmetic differ by in its row. Dividing by its root makes a matched filter of the projection (white
+  // noise); without it the few largest elements decide.
+  at::Tensor noise_by_element() const {
+    const double unit = std::max(unit_roundoff(dtype_), 0x1p-53);
+    const auto magnitude = [](const at::Tensor& t) { return t.is_complex() ? t.abs() : t; };
+    const at::Tensor values = at::nan_to_num(magnitude(recorded_), 0., 0., 0.);
+    at::Tensor variance = (unit * values).square() / 3;
+    for (const at::Tensor& other : others_) {
+      const at::Tensor d = at::nan_to_num(magnitude(other), 0., 0., 0.);
+      const at::Tensor row = d.dim() > 0 ? d.square().mean({-1}, true) : d.square();
+      variance = variance + row / static_cast<double>(others_.size());
+    }
+    const double typical = values.square().mean().item<double>() * unit * unit / 3;
+    return variance + 1e-4 * typical + 1e-300;  // an exact zero is no certainty
+  }
+
+  void add(const FaultHypothesis& h, const at::Tensor& value) {
+    if (h.exact) return add_direction(h, value - exact_, exact_);
+    add_direction(h, value - raised(crossing_.computed[kOracle]), recorded_);
+  }
+
+  // Plain, and for casts in half width also with white noise: the one that stands out more.
+  Projection fit(const at::Tensor& difference, const at::Tensor& direction, bool cast) const {
+    const Projection plain = project(difference, direction, norm_);
+    if (!cast || !weight_.defined()) return plain;
+    Projection white = project(difference * weight_, direction * weight_, 1);
+    white.size = plain.size;
+    return std::abs(white.z) > std::abs(plain.z) ? white : plain;
+  }
+
+  void add_direction(const FaultHypothesis& h, const at::Tensor& direction, const at::Tensor& base) {
+    const bool cast = h.gate == Gate::dtype_path;
+    Finding f{h.fault, h.detail, h.gate, h.fixed_amplitude, fit(candidate_ - base, direction, cast), 0};
+    f.rank = h.rank;
+    f.noise = noise_ / difference_;
+    if (!(f.fit.size > 0)) return;
+    f.rest = rest(candidate_ - base - (h.fixed_amplitude ? 1 : f.fit.amplitude) * direction);
+    if (!h.fixed_amplitude && std::abs(f.fit.z) > 1) add_rounded(f, direction);
+    if (std::abs(f.fit.z) > kWorthANull) f.null_amplitude = null_amplitude(direction, base, cast);
+    found_.push_back(std::move(f));
+  }
+
+  double rest(const at::Tensor& left) const { return nearest_ > 0 ? squares(left) / nearest_ : INFINITY; }
+
+  // The largest amplitude that a valid arithmetic has of the same direction.
+  double null_amplitude(const at::Tensor& direction, const at::Tensor& base, bool cast) const {
+    const at::Tensor offset = recorded_ - base;
+    double largest = std::abs(fit(offset, direction, cast).amplitude);
+    for (const at::Tensor& other : others_)
+      largest = std::max(largest, std::abs(fit(other + offset, direction, cast).amplitude));
+    return largest;
+  }
+
+  // Several casts placed otherwise at once: matching pursuit over the cast placements, each at its whole size (Mallat
+  // and Zhang 1993). Begins at the placement that explains most; stops where none adds a twentieth of the difference.
+  void pursue() {
+    at::Tensor left = candidate_ - exact_, together = at::zeros_like(exact_);
+    Finding combined;
+    for (size_t parts = 0; parts < kParts; ++parts) {
+      const DeviatingValue* best = nullptr;
+      Projection gain;
+      for (const DeviatingValue& d : crossing_.deviating) {
+        const FaultHypothesis& h = hypotheses_[d.deviation];
+        if (h.gate != Gate::dtype_path || !h.exact) continue;
+        const Projection p = fit(left, raised(d.value) - exact_, true);
+        if (p.explained > gain.explained && std::abs(p.amplitude - 1) < kWholePart) best = &d, gain = p;
+      }
+      if (best == nullptr || gain.explained < .05) break;
+      const FaultHypothesis& h = hypotheses_[best->deviation];
+      const at::Tensor direction = raised(best->value) - exact_;
+      left = left - direction;
+      together = together + direction;
+      if (parts == 0) combined = {h.fault, h.detail, h.gate, true, {}};
+      if (parts > 0) combined.detail += fmt::format("; and {} ({})", h.fault, h.detail);
+      if (parts > 0) combined.rank = h.rank + 1;
+    }
+    if (combined.rank == 0) return;  // one alone is among the findings
+    combined.fit = fit(candidate_ - exact_, together, true);
+    combined.rest = rest(left);
+    combined.null_amplitude = null_amplitude(together, exact_, true);
+    combined.noise = noise_ / difference_;
+    found_.push_back(std::move(combined));
+  }
+
+  // Below a rounding, a change of free size shows in which elements round another way.
+  void add_rounded(Finding f, const at::Tensor& direction) {
+    if (!is_half(dtype_) || !wide_.defined() || given_.scalar_type() != dtype_) return;
+    const double amplitude = amplitude_by_rounding(wide_, direction, given_);
+    const at::Tensor changed = raised((wide_ + amplitude * direction).to(dtype_));
+    f.fit = fit(candidate_ - exact_, changed - exact_, false);
+    if (!(f.fit.size > 0)) return;
+    f.rest = rest(candidate_ - changed);
+    f.fixed_amplitude = true;  // predicted element by element: all of it or it is something else
+    f.detail += fmt::format(", amplitude {:.3g}", amplitude);
+    found_.push_back(std::move(f));
+  }
+
+  const Crossing& crossing_;
+  const std::vector<FaultHypothesis>& hypotheses_;
+  const at::ScalarType dtype_;
+  const at::Tensor given_, candidate_, recorded_, exact_;
+  std::vector<at::Tensor> others_;  // the other valid arithmetics less `recorded`
+  at::Tensor weight_;               // 1 / standard deviation of the noise at each element
+  at::Tensor wide_;                 // the last op's result before its rounding
+  double norm_ = 0, difference_ = 0, noise_ = 0, nearest_ = 0;
+  std::vector<Finding> found_;
+};
+
+// Ends of the interval of reals that round to the values, as fp64.
+std::pair<at::Tensor, at::Tensor> rounding_interval(const at::Tensor& values) {
+  const at::Tensor bits = values.contiguous().view(at::kShort).to(at::kInt);
+  // Neighbours in magnitude: one bit pattern more or less (zero has none below).
+  const auto from_bits = [&](const at::Tensor& b) {
+    return b.to(at::kShort).view(values.scalar_type()).to(at::kDouble);
+  };
+  const at::Tensor middle = values.to(at::kDouble), outer = from_bits(bits + 1), inner = from_bits(bits - 1);
+  const at::Tensor a = (middle + outer) / 2, b = (middle + inner) / 2;
+  return {at::minimum(a, b), at::maximum(a, b)};
+}
+
+}  // namespace
+
+std::vector<at::Tensor> valid_values(const Crossing& crossing, const std::vector<FaultHypothesis>& hypotheses) {
+  std::vector<at::Tensor> values(crossing.computed.begin() + kExact, crossing.computed.begin() + kLastValid + 1);
+  for (const DeviatingValue& d : crossing.deviating)
+    if (hypotheses[d.deviation].valid) values.push_back(d.value.to(crossing.computed[kRecorded].scalar_type()));
+  return values;
+}
+
+double amplitude_by_rounding(const at::Tensor& wide, const at::Tensor& direction, const at::Tensor& candidate) {
+  const int64_t stride = std::max<int64_t>(1, candidate.numel() / kSample);
+  const auto sample = [&](const at::Tensor& t) { return t.reshape(-1).slice(0, 0, t.numel(), stride); };
+  const at::Tensor g = sample(direction), w = sample(wide), c = sample(candidate);
+  const auto [low, high] = rounding_interval(c);
+  const at::Tensor a = (low - w) / g, b = (high - w) / g;
+  const at::Tensor usable = g.ne(0).logical_and(c.ne(0)).logical_and(at::isfinite(a)).logical_and(at::isfinite(b));
+  const at::Tensor first = at::minimum(a, b).masked_select(usable), last = at::maximum(a, b).masked_select(usable);
+  if (first.numel() == 0) return 0;
+  const at::Tensor ends = at::cat({first, last});
+  const at::Tensor steps = at::cat({at::ones_like(first), -at::ones_like(last)});
+  const auto [sorted, order] = ends.sort();
+  const at::Tensor covered = steps.index_select(0, order).cumsum(0);
+  const int64_t best = covered.argmax().item<int64_t>();
+  if (best + 1 >= sorted.numel()) return sorted[best].item<double>();
+  return (sorted[best].item<double>() + sorted[best + 1].item<double>()) / 2;
+}
+
+std::vector<Finding> match_hypotheses(const Crossing& crossing, const at::Tensor& candidate,
+                                      const std::vector<FaultHypothesis>& hypotheses, int final_op) {
+  const at::ScalarType dtype = crossing.computed[kRecorded].scalar_type();
+  if (!at::isFloatingType(dtype) && !at::isComplexType(dtype)) return {};
+  return Matcher(crossing, candidate, hypotheses).run(final_op);
+}
+
+}  // namespace parity

@@ -1,0 +1,89 @@
+#include "jobs/exercise.hpp"
+
+#include <algorithm>
+
+#include "core/dtype_kind.hpp"
+
+namespace parity {
+namespace {
+
+void join(std::vector<bool>& into, const std::vector<bool>& other) {
+  for (size_t i = 0; i < into.size(); ++i) into[i] = into[i] || other[i];
+}
+
+// All elements equal. A few of them tell nearly always.
+bool is_constant(const at::Tensor& t) {
+  if (t.numel() < 2) return false;
+  const at::Tensor first = t.select(0, 0).reshape(-1).slice(0, 0, 1);
+  const at::Tensor last = t.select(0, -1).reshape(-1).slice(0, -1);
+  if (!at::equal(first, last)) return false;
+  return t.eq(first.reshape({})).all().item<bool>();
+}
+
+bool is_constant_float(const at::Tensor& t) {
+  return t.defined() && t.dim() > 0 && is_float(t.scalar_type()) && is_constant(t);
+}
+
+}  // namespace
+
+Exercise::Exercise(const Program& program)
+    : program_(program),
+      flow_(analyse_flow(program)),
+      used_(program.leaves.size(), false),
+      exercised_(program.leaves.size(), false) {
+  for (size_t i = 0; i < program.leaves.size(); ++i) {
+    Reach own{Leaves(program.leaves.size(), false), {}};
+    own.computed_from[i] = true;
+    own.moves_with = own.computed_from;
+    reach_[program.leaves[i].value.id] = std::move(own);
+  }
+}
+
+const Exercise::Reach* Exercise::find(int64_t id) const {
+  const auto found = reach_.find(id);
+  return found == reach_.end() ? nullptr : &found->second;
+}
+
+void Exercise::ran(int op, const std::function<at::Tensor(int64_t id)>& value) {
+  const OpFlow& flow = flow_.ops[op];
+  if (flow.fresh.empty() && flow.writes.empty()) return;
+  Reach joined{Leaves(program_.leaves.size(), false), Leaves(program_.leaves.size(), false)};
+  const bool destroys =
+      std::any_of(flow.fresh.begin(), flow.fresh.end(), [&](int64_t id) { return is_constant_float(value(id)); });
+  for (const int64_t id : flow.reads) {
+    const Reach* from = find(id);
+    if (from == nullptr) continue;
+    join(joined.computed_from, from->computed_from);
+    // A constant made of something that is not: what was in that is lost here.
+    if (!destroys || is_constant_float(value(id))) join(joined.moves_with, from->moves_with);
+  }
+  for (const int64_t id : flow.fresh) reach_[id] = joined;
+  for (const int64_t id : flow.writes) {  // in place: every name of that memory
+    const auto root = flow_.root.find(id);
+    for (auto& [other, reach] : reach_) {
+      const auto its = flow_.root.find(other);
+      if (other != id && (root == flow_.root.end() || its == flow_.root.end() || its->second != root->second)) continue;
+      join(reach.computed_from, joined.computed_from);
+      join(reach.moves_with, joined.moves_with);
+    }
+  }
+}
+
+void Exercise::compared(int64_t id) {
+  if (const Reach* reach = find(id)) {
+    join(used_, reach->computed_from);
+    join(exercised_, reach->moves_with);
+  }
+}
+
+std::vector<std::string> Exercise::hidden() const {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < used_.size(); ++i) {
+    const Leaf& leaf = program_.leaves[i];
+    if (used_[i] && !exercised_[i] && is_float(leaf.value.dtype) && !leaf.names.empty())
+      names.push_back(leaf.names.front());
+  }
+  return names;
+}
+
+}  // namespace parity

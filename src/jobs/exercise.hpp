@@ -1,0 +1,41 @@
+// Which inputs and weights a comparison exercises: a comparison of values that do not move with a weight says nothing
+// about it (a gate that is zero hides its branch).
+#pragma once
+#include <ATen/ATen.h>
+
+#include <functional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "trace/flow.hpp"
+
+namespace parity {
+
+class Exercise {
+ public:
+  explicit Exercise(const Program& program);
+
+  /// To be called after op `op` has run: what its results move with. `value` gives a value by id, `Error`s included.
+  void ran(int op, const std::function<at::Tensor(int64_t id)>& value);
+
+  /// A value that shows something is compared here.
+  void compared(int64_t id);
+
+  /// Names of the float inputs and weights that compared values are computed from, none of which moves with them.
+  std::vector<std::string> hidden() const;
+
+ private:
+  using Leaves = std::vector<bool>;  // by index into the program's leaves
+  struct Reach {
+    Leaves computed_from, moves_with;
+  };
+  const Reach* find(int64_t id) const;
+
+  const Program& program_;
+  const Flow flow_;
+  std::unordered_map<int64_t, Reach> reach_;
+  Leaves used_, exercised_;
+};
+
+}  // namespace parity

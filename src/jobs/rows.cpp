@@ -1,0 +1,37 @@
+#include "jobs/rows.hpp"
+
+#include <map>
+
+#include "core/precision.hpp"
+
+namespace parity {
+
+std::string recorded_dtype(const Program& program) {
+  std::map<at::ScalarType, int>
+      count;  // of what the ops computed; parameters may be kept wider than the run (autocast)
+  for (const Boundary& b : program.boundaries)
+    if (at::isFloatingType(b.value.dtype)) ++count[b.value.dtype];
+  for (const auto half : {at::kBFloat16, at::kHalf})
+    if (count[half] > 0 && count[half] >= count[at::kBFloat16]) return short_dtype_name(half);
+  return count[at::kFloat] > 0 || count[at::kDouble] == 0 ? "fp32" : "fp64";
+}
+
+OpResult row_of(const Program& program, size_t boundary) {
+  const Boundary& b = program.boundaries[boundary];
+  OpResult row;
+  row.index = static_cast<int64_t>(boundary);
+  row.path = b.path;
+  row.call = b.call;
+  row.kind = b.kind;
+  row.shape = b.value.shape;
+  return row;
+}
+
+OpResult missing_row(OpResult head, std::string diagnosis) {
+  head.verdict = Verdict::missing;
+  head.gate = Gate::structure;
+  head.diagnosis = std::move(diagnosis);
+  return head;
+}
+
+}  // namespace parity

@@ -1,0 +1,175 @@
+#include "jobs/sides.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <fstream>
+#include <set>
+
+#include "core/error.hpp"
+
+namespace parity {
+namespace {
+
+std::string text_of(const std::filesystem::path& file) {
+  std::ifstream stream(file);
+  if (!stream) throw Error(fmt::format("{}: the map file cannot be read", file.string()));
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+OpenedSide open_side(const std::filesystem::path& file) {
+  OpenedSide side;
+  side.file = file;
+  if (TensorSet::fits(file)) {
+    side.set = TensorSet::open(file);
+    side.tensors = tensors_of(*side.set);
+  } else {
+    side.dump = std::make_unique<Dump>(file);
+    side.program = load_program(*side.dump);
+    side.tensors = tensors_of(*side.dump, side.program);
+  }
+  return side;
+}
+
+// A rule that gives a weight of the reference a counterpart must name one that the candidate has, if it has any.
+void check_weight_rules(const Sides& sides, const std::filesystem::path& file) {
+  if (!sides.reference.dump || !sides.candidate.dump) return;
+  const Dump& candidate = *sides.candidate.dump;
+  const std::vector<std::string> names = candidate.weight_names();
+  const std::set<std::string> known(names.begin(), names.end());
+  if (known.empty()) return;
+  std::set<int> of_boundaries;  // lines of rules that are not about weights ("transformer.* = *")
+  for (const Boundary& boundary : sides.reference.program.boundaries)
+    if (const auto target = sides.map->find(boundary.path)) of_boundaries.insert(target->line);
+  for (const std::string& weight : sides.reference.dump->weight_names()) {
+    std::vector<NameMap::Target> targets = sides.map->find_parts(weight);
+    if (auto whole = sides.map->find(weight)) targets.push_back(std::move(*whole));
+    for (const NameMap::Target& target : targets)
+      if (!of_boundaries.contains(target.line) && !known.contains(target.candidate))
+        throw Error(
+            fmt::format("{}:{}: the candidate has no weight '{}' for the reference's '{}'; see: parity-check "
+                        "weights REF CAND",
+                        file.string(), target.line, target.candidate, weight));
+  }
+}
+
+void warn(Sides& sides) {
+  for (const OpenedSide* side : {&sides.reference, &sides.candidate}) {
+    if (side->set)
+      for (const std::string& note : side->set->notes()) sides.warnings.push_back(side->file.string() + ": " + note);
+    if (side->dump && !side->dump->complete())
+      sides.warnings.push_back(side->file.string() + ": the recording was interrupted; only what it holds is compared");
+  }
+  if (!sides.reference.dump || !sides.candidate.dump) return;
+  const auto config = [](const Dump& dump) { return dump.provenance().value("config", nlohmann::json()); };
+  const auto here = config(*sides.reference.dump), there = config(*sides.candidate.dump);
+  if (here.is_object() && there.is_object() && here != there)
+    sides.warnings.push_back("the two recordings' model configurations differ: " +
+                             nlohmann::json::diff(here, there).dump());
+}
+
+void pair_up(Sides& sides) {
+  sides.pairing = pair_recordings(*sides.reference.dump, sides.reference.program, sides.candidate.tensors,
+                                  &sides.candidate.program, sides.map ? &*sides.map : nullptr);
+  sides.warnings = sides.pairing.notes;
+  size_t guessed = 0;
+  for (const PortPair& pair : sides.pairing.pairs) guessed += pair.confidence < 1;
+  if (guessed > 0)
+    sides.warnings.push_back(
+        fmt::format("{} of {} tensors paired without a name in common, by content, order and shape; "
+                    "candidate_path says which",
+                    guessed, sides.pairing.pairs.size()));
+}
+
+}  // namespace
+
+Sides open_sides(const std::filesystem::path& reference, const std::filesystem::path& candidate,
+                 const std::filesystem::path& map) {
+  Sides sides;
+  sides.reference = open_side(reference);
+  sides.candidate = open_side(candidate);
+  for (const OpenedSide* side : {&sides.reference, &sides.candidate})
+    if (side->tensors.empty() && side->program.ops.empty() && !side->sketched())
+      throw Error(fmt::format("{}: holds no tensor that can be compared", side->file.string()));
+  if (sides.candidate.tensors.empty() && !sides.candidate.sketched())
+    throw Error(fmt::format("{}: holds no tensor that can be compared", candidate.string()));
+  if (!map.empty()) sides.map = NameMap::parse(text_of(map), map.string());
+  if (sides.map) check_weight_rules(sides, map);
+  if (sides.replayable()) pair_up(sides);
+  warn(sides);
+  return sides;
+}
+
+void require_program(const Sides& sides) {
+  for (const OpenedSide* side : {&sides.reference, &sides.candidate})
+    if (side->sketched())
+      throw Error(
+          fmt::format("{}: holds sketches, on which nothing can be replayed: parity-check compare alone takes it",
+                      side->file.string()));
+  if (!sides.replayable())
+    throw Error(fmt::format("{}: holds no program; give the PyTorch recording (parity_probe.record) first",
+                            sides.reference.file.string()));
+}
+
+std::string code_of(const Dump& dump) {
+  const nlohmann::json& about = dump.provenance();
+  const bool noted = about.is_object() && about.contains("module") && about["module"].is_string();
+  const std::string module = noted ? about["module"].get<std::string>() : "";
+  const std::string package = module.substr(0, module.find('.'));
+  // Recordings from before recorders noted the module: by class, and by what the libraries write into configurations.
+  const auto wrote = [&](const char* key) {
+    return package.empty() && about.is_object() && about.contains("config") && about["config"].is_object() &&
+           about["config"].contains(key);
+  };
+  if (package == "reference_models" || dump.model() == "WanOriginal") return "our transcription of the original";
+  if (package == "diffusers" || wrote("_diffusers_version")) return "diffusers' code";
+  if (package == "transformers" || wrote("transformers_version")) return "transformers' code";
+  return package.empty() ? "" : fmt::format("code of the Python module {}", module);
+}
+
+Side describe_side(const Dump& dump) {
+  Side side{dump.file().string(), sha256_of_file(dump.file()), dump.model(), dump.producer(), dump.provenance()};
+  if (const std::string code = code_of(dump); !code.empty() && side.details.is_object()) side.details["code"] = code;
+  return side;
+}
+
+Side describe_side(const OpenedSide& side) {
+  if (side.dump) return describe_side(*side.dump);
+  const std::string sha256 = std::filesystem::is_regular_file(side.file) ? sha256_of_file(side.file) : "";
+  return {side.file.string(), sha256, "", "", nlohmann::json::object()};
+}
+
+std::string configuration_conflict(const Sides& sides) {
+  static const std::set<std::string> kMeansNothing{"torch_dtype", "dtype", "transformers_version", "use_cache", "low"};
+  if (!sides.reference.dump || !sides.candidate.dump) return "";
+  const nlohmann::json here = sides.reference.dump->provenance(), there = sides.candidate.dump->provenance();
+  if (!here.contains("config") || !there.contains("config") ||
+      sides.reference.dump->model() != sides.candidate.dump->model())
+    return "";
+  std::vector<std::string> different;
+  for (const auto& [key, value] : here["config"].items())
+    if (key.front() != '_' && !kMeansNothing.contains(key) && there["config"].contains(key) &&
+        there["config"][key] != value)
+      different.push_back(fmt::format("{} {} and {}", key, value.dump(), there["config"][key].dump()));
+  return fmt::format("{}", fmt::join(different, ", "));
+}
+
+PortValues port_values(const Sides& sides) {
+  std::map<size_t, const PortPair*> pairs;
+  for (const PortPair& pair : sides.pairing.pairs) pairs[pair.boundary] = &pair;
+  return [pairs, &sides](size_t boundary) -> std::optional<at::Tensor> {
+    const auto found = pairs.find(boundary);
+    if (found == pairs.end()) return std::nullopt;
+    const at::Tensor value =
+        found->second->layout.to_reference(sides.candidate.tensors[found->second->candidate].load());
+    const Boundary& reference = sides.reference.program.boundaries[boundary];
+    if (value.sizes().vec() != reference.value.shape)
+      throw Error(
+          fmt::format("{}: '{}' has shape [{}], the reference's '{}' [{}]; give the layout in a map file (--map)",
+                      sides.candidate.file.string(), sides.candidate.tensors[found->second->candidate].path,
+                      fmt::join(value.sizes(), ", "), reference.path, fmt::join(reference.value.shape, ", ")));
+    return value;
+  };
+}
+
+}  // namespace parity

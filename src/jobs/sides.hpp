@@ -1,0 +1,59 @@
+// The two recordings of a comparison, opened and paired.
+#pragma once
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/result.hpp"
+#include "pair/candidate.hpp"
+#include "pair/port_pairing.hpp"
+#include "trace/extract.hpp"
+
+namespace parity {
+
+/// One side: a recording, or a set of tensors (.safetensors, .npz, .npy, .pt, a folder).
+struct OpenedSide {
+  std::filesystem::path file;
+  std::unique_ptr<Dump> dump;  // one of the two
+  std::unique_ptr<TensorSet> set;
+  Program program;  // without ops when a writer recorded it, empty for a set
+  std::vector<CandidateTensor> tensors;
+  /// A recording of level sketch: most tensors are there as sketches alone (jobs/sketch_side.hpp).
+  bool sketched() const { return dump != nullptr && dump->level() == "sketch"; }
+};
+
+struct Sides {
+  OpenedSide reference, candidate;
+  std::optional<NameMap> map;
+  PortPairing pairing;                // of a reference with a program
+  std::vector<std::string> warnings;  // interrupted recordings, differing configurations, guessed pairs
+  bool sketched() const { return reference.sketched() || candidate.sketched(); }  // compared without replay
+  bool replayable() const { return !reference.program.ops.empty() && !sketched(); }
+};
+
+/// Opens, pairs (map file "": none; by what names leave over: content and order) and checks.
+/// Throws Error for files that cannot be used and for sides without a comparable tensor.
+Sides open_sides(const std::filesystem::path& reference, const std::filesystem::path& candidate,
+                 const std::filesystem::path& map);
+
+/// What two recordings of one model class are configured differently in ("layer_norm_eps 1e-05 and 1e-06"), apart from
+/// names, versions and dtypes; "" when they agree, or are of two classes, or one holds no configuration.
+std::string configuration_conflict(const Sides& sides);
+
+/// The port's values at the reference's boundaries, as compare would pair them; `sides` must outlive them. They throw
+/// Error where shapes differ.
+PortValues port_values(const Sides& sides);
+
+/// Throws Error telling what to do when the reference holds no program.
+void require_program(const Sides& sides);
+
+/// Whose code a recording ran: "diffusers' code", "our transcription of the original" (scripts/reference_models),
+/// "code of the Python module x.y"; "" when the recording does not say.
+std::string code_of(const Dump& dump);
+
+/// For the report's head; `details` is the provenance and `code`, what code_of says.
+Side describe_side(const OpenedSide& side);
+Side describe_side(const Dump& dump);
+
+}  // namespace parity

@@ -1,0 +1,55 @@
+#include "judge/naming.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+namespace parity {
+
+double detectable_amplitude(const Finding& f, const Thresholds& limits) {
+  return f.fit.sigma() == 0 ? INFINITY : limits.z.value * std::abs(f.fit.amplitude / f.fit.sigma());
+}
+
+namespace {
+
+// Is the difference this change, and not another that happens to point there?
+bool significant(const Finding& f, const Thresholds& limits) {
+  const double amplitude = std::abs(f.fit.amplitude),
+               sigma = f.fit.sigma() == 0 ? INFINITY : amplitude / std::abs(f.fit.sigma());
+  const bool fits = f.explained() > limits.explained.value && std::abs(f.fit.fisher()) > limits.z.value;
+  if (!fits && std::abs(f.fit.sigma()) < limits.z.value) return false;
+  if (f.rest > limits.much_nearer.value && amplitude < limits.null_z_factor.value * f.null_amplitude) return false;
+  return !f.fixed_amplitude || std::abs(f.fit.amplitude - 1) <= limits.amplitude_tolerance.value + 4 * sigma;
+}
+
+double unexplained(const Finding& f) { return std::max(0., 1 - f.explained()); }
+
+}  // namespace
+
+const Finding* best_finding(const std::vector<Finding>& findings, const Thresholds& limits) {
+  double least = INFINITY;
+  for (const Finding& f : findings)
+    if (significant(f, limits)) least = std::min(least, unexplained(f));
+  // Equally good up to the noise: the one that says more, of fixed size before free, then the better one.
+  const Finding* best = nullptr;
+  const auto key = [](const Finding& f) { return std::tuple(f.rank, !f.fixed_amplitude, unexplained(f)); };
+  for (const Finding& f : findings) {
+    if (!significant(f, limits) ||
+        unexplained(f) > limits.equally_good.value * least + 2 * f.noise + limits.equally_good_floor.value)
+      continue;
+    if (best == nullptr || key(f) < key(*best)) best = &f;
+  }
+  return best;
+}
+
+bool explains_the_difference(const Finding& f, bool half_width, const Thresholds& limits) {
+  if (!(f.rest < limits.nearer.value)) return false;
+  const bool cast = f.gate == Gate::dtype_path && half_width;
+  const double most = (cast ? limits.whole_cast : limits.whole).value;
+  if (f.explained() > most && f.fit.fisher() > limits.whole_sigma.value) return true;
+  if (std::abs(f.fit.sigma()) < limits.z.value) return false;
+  const double factor = limits.free_amplitude.value, size = std::abs(f.fit.amplitude);
+  return f.fixed_amplitude || (size <= factor && size >= 1 / factor);
+}
+
+}  // namespace parity

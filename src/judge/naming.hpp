@@ -1,0 +1,21 @@
+// When a named change is the name of a difference. Touches no tensor.
+#pragma once
+#include <vector>
+
+#include "diagnose/finding.hpp"
+#include "judge/limits.hpp"
+
+namespace parity {
+
+/// The finding that explains the difference best, or nullptr when none is significant.
+const Finding* best_finding(const std::vector<Finding>& findings, const Thresholds& limits);
+
+/// Smallest amplitude of a direction that would have been significant here.
+double detectable_amplitude(const Finding& finding, const Thresholds& limits);
+
+/// Is the finding enough for a failure where every limit of size holds? It must come nearer to the candidate than any
+/// valid arithmetic, and then be most of the difference in one direction (valid arithmetics differ from each other at
+/// random), or a part of it that chance does not give and that has the change's own size.
+bool explains_the_difference(const Finding& finding, bool half_width, const Thresholds& limits);
+
+}  // namespace parity

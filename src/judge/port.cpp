@@ -1,0 +1,280 @@
+#include "judge/port.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/dtype_kind.hpp"
+#include "core/glob.hpp"
+#include "core/precision.hpp"
+#include "core/segment.hpp"
+#include "diagnose/finding.hpp"
+#include "judge/exercised.hpp"
+#include "judge/naming.hpp"
+
+namespace parity {
+namespace {
+
+std::string percent(double share) { return fmt::format("{:.3g} %", 100 * share); }
+
+// One row under judgement: each test either fails it (true) or adds the limit that it kept.
+class PortJudge {
+ public:
+  PortJudge(OpResult& row, const Evidence& evidence, const Segment& segment, const std::vector<Finding>& findings,
+            const Thresholds& limits)
+      : row_(row),
+        e_(evidence),
+        segment_(segment),
+        limits_(limits),
+        unit_(std::max(unit_roundoff(evidence.reference_dtype), 0x1p-53)),
+        count_(std::max<double>(1, static_cast<double>(evidence.forced.count))),
+        findings_(findings),
+        best_(best_finding(findings, limits)) {}
+
+  void judge() {
+    const bool failed =
+        structure() || dtype() || integers() || bitwise() || magnitude() || flips() || bias() || named();
+    if (failed) return accept_declared();
+    row_.verdict = Verdict::pass;
+    row_.not_exercised = why_not_exercised(e_.forced);
+    if (row_.not_exercised.empty()) power();
+  }
+
+ private:
+  bool fail(Gate gate, std::string text, Verdict verdict = Verdict::fail) {
+    row_.verdict = verdict;
+    row_.gate = gate;
+    row_.diagnosis = std::move(text);
+    return true;
+  }
+
+  // The best name found for a difference above the noise, then the numbers.
+  bool fail_named(Gate gate, const std::string& numbers) {
+    if (best_ == nullptr || best_->explained() < limits_.explained.value) {
+      if (const Finding* like = gate == Gate::logic ? of_this_size() : nullptr)
+        return fail(Gate::dtype_path,
+                    fmt::format("{} by its size ({} would change as much, {:.2g}, though not these elements): {}",
+                                like->fault, like->detail, like->fit.size, numbers));
+      return fail(gate, (gate == Gate::dtype_path ? rounding_by_error() : "") + numbers);
+    }
+    return fail(best_->gate, fmt::format("{} ({}; explains {} of the difference, amplitude {:.2f}, z {:.0f}): {}",
+                                         best_->fault, best_->detail, percent(std::clamp(best_->explained(), 0., 1.)),
+                                         best_->fit.amplitude, best_->fit.z, numbers));
+  }
+
+  // More error than the reference's own: something more is rounded; less: a rounding is left out. ln R of N independent
+  // elements has a standard deviation of 1 / sqrt(2 N) or less; two equal roundings give 1.41, one
+  // left out of two .71.
+  std::string rounding_by_error() const {
+    const double own = e_.recorded_error, other = e_.error;
+    const double margin = limits_.ratio_margin.value + 2.33 / std::sqrt(count_);  // 2.33: 99 %
+    if (!(own > 0) || !(other > 0) || e_.towards_zero > limits_.truncation_share.value) return "";
+    if (std::log(other / own) > margin) return "extra rounding: ";
+    return std::log(other / own) < -margin ? "missing rounding: " : "";
+  }
+
+  // In a wide tensor of a mixed run: the cast placement whose change is as large as the candidate's error, within a
+  // factor of 3. Roundings of other intermediate values (another formula's) hit other elements and are of that size.
+  const Finding* of_this_size() const {
+    const Finding* nearest = nullptr;
+    double distance = std::log(limits_.size_factor.value);
+    for (const Finding& f : findings_) {
+      if (f.gate != Gate::dtype_path || !(f.fit.size > 0)) continue;
+      const double d = std::abs(std::log(e_.error / f.fit.size));
+      if (d < distance) nearest = &f, distance = d;
+    }
+    return nearest;
+  }
+
+  bool structure() {
+    if (dtype_class(e_.reference_dtype) != dtype_class(e_.candidate_dtype))
+      return fail(Gate::structure,
+                  fmt::format("dtype class differs: reference {}, candidate {}", dtype_name(e_.reference_dtype),
+                              dtype_name(e_.candidate_dtype)),
+                  Verdict::shape);
+    if (e_.forced.special_mismatch == 0) return false;
+    return fail(Gate::structure,
+                fmt::format("NaN origin: NaN or Inf at {} elements where the reference's program, on the same inputs, "
+                            "has none or others ({} non-finite expected, {} found)",
+                            e_.forced.special_mismatch, e_.forced.nan_reference, e_.forced.nan_candidate));
+  }
+
+  // A port in fp64 is judged by its logic; any other difference of width is a missing or extra rounding.
+  bool dtype() {
+    const double error = e_.error;
+    if (e_.candidate_dtype == at::kDouble || e_.candidate_dtype == at::kComplexDouble) return logic(error);
+    if (e_.candidate_dtype == e_.reference_dtype) return false;
+    if (!at::isFloatingType(e_.reference_dtype) && !at::isComplexType(e_.reference_dtype)) return false;  // integers
+    const bool narrower = unit_roundoff(e_.candidate_dtype) > unit_roundoff(e_.reference_dtype);
+    return fail_named(Gate::dtype_path, fmt::format("{}: the reference has {} here, the candidate {}",
+                                                    narrower ? "extra rounding" : "missing rounding",
+                                                    dtype_name(e_.reference_dtype), dtype_name(e_.candidate_dtype)));
+  }
+
+  bool logic(double error) {
+    const double limit =
+        std::max(limits_.logic_rel_l2.value, limits_.logic_sum_factor.value * std::sqrt(segment_.sum_length) * 0x1p-53);
+    row_.logic = {error, limit, error <= limit ? Verdict::pass : Verdict::fail};
+    row_.limits.push_back({"logic.rel_l2", limit, false, limits_.logic_rel_l2.origin});
+    fp64_ = true;
+    return !(error <= limit) &&
+           fail_named(Gate::logic, fmt::format("in fp64, on the candidate's own inputs, relative L2 is {:.2g} (limit "
+                                               "{:.0e}): the formula or a constant differs, not the rounding",
+                                               error, limit));
+  }
+
+  bool number() const { return at::isFloatingType(e_.reference_dtype) || at::isComplexType(e_.reference_dtype); }
+
+  // Equal, or equal as sets (a top-k's order), or decided otherwise only where valid arithmetics disagree, too: a tie.
+  bool integers() {
+    if (number() || fp64_) return false;
+    row_.limits.push_back({"decided_otherwise", 0, false, "rows of integers that no valid arithmetic decides so"});
+    row_.limits.back().measured = static_cast<double>(e_.decided_otherwise);
+    if (e_.decided_otherwise == 0) return false;
+    return fail_named(
+        Gate::logic,
+        fmt::format("{} rows hold other integers, where all valid arithmetics agree ({} of elements differ)",
+                    e_.decided_otherwise, percent(1 - e_.forced.bitwise_equal_share.value_or(0))));
+  }
+
+  // Values that are another name of one compared before, or are only moved.
+  bool bitwise() {
+    if (fp64_ || !number() || segment_.arithmetic || !segment_.kind.starts_with("copy")) return false;
+    const double share = e_.forced.bitwise_equal_share.value_or(0);
+    row_.limits.push_back({"bitwise_equal_share", 1, true, "copies: bitwise"});
+    row_.limits.back().measured = share;
+    return share < 1 && fail_named(Gate::logic, fmt::format("{} of elements differ where values are only moved",
+                                                            percent(1 - share)));
+  }
+
+  // The largest error that a valid arithmetic may have here. Zero where the oracle is zero and every valid arithmetic
+  // gives zero: then nothing but zero is right.
+  Limit error_limit() const {
+    const double floor = e_.scale > 0 ? limits_.rounding_floor.value * unit_ : 0;
+    const double null = std::max(e_.null_error, floor);
+    if (is_half(e_.reference_dtype)) {
+      const Threshold& factor = segment_.attention ? limits_.half_attention_ratio : limits_.half_ratio;
+      return {"candidate_error", null * factor.value * (1 + 2.33 / std::sqrt(count_)), false,
+              fmt::format("null {:.2g} x {}: {}", null, factor.value, factor.origin)};
+    }
+    const double sum = e_.scale > 0 ? limits_.fp32_sum_factor.value * std::sqrt(segment_.sum_length) * unit_ : 0;
+    return {"candidate_error", std::max(limits_.fp32_null_factor.value * null, sum), false,
+            fmt::format("null {:.2g} x {}, sum of {}: {}", null, limits_.fp32_null_factor.value, segment_.sum_length,
+                        limits_.fp32_null_factor.origin)};
+  }
+
+  bool magnitude() {
+    if (fp64_ || !number() || e_.forced.count == 0) return false;
+    const Limit limit = error_limit();
+    row_.limits.push_back(limit);
+    row_.limits.back().measured = e_.error;
+    if (e_.error <= limit.value) return false;
+    return fail_named(rounding_sized(e_.error) ? Gate::dtype_path : Gate::logic,
+                      e_.scale > 0
+                          ? fmt::format("on the candidate's own inputs its error is {:.2g} ({:.3g} u), the reference's "
+                                        "own {:.2g}, limit {:.2g}",
+                                        e_.error, e_.error / unit_, e_.recorded_error, limit.value)
+                          : fmt::format("the reference is exactly zero here, on the candidate's own inputs, and the "
+                                        "candidate is not: norm {:.2g}, limit {:.2g}",
+                                        e_.error, limit.value));
+  }
+
+  // Could a few roundings to half width make this error? In fp32 a finding must say so.
+  bool rounding_sized(double error) const {
+    return is_half(e_.reference_dtype) && error < limits_.rounding_size.value * std::max(e_.null_error, unit_);
+  }
+
+  double flip_limit() const {
+    const double share = limits_.half_unequal_share.value + limits_.half_null_unequal_factor.value * e_.null_unequal;
+    return std::min(
+        1., share + limits_.share_sigma.value * std::sqrt(share / count_) + limits_.share_elements.value / count_);
+  }
+
+  bool flips() {
+    if (fp64_ || !is_half(e_.reference_dtype) || segment_.attention || !e_.forced.bitwise_equal_share) return false;
+    const double unequal = e_.unequal, limit = flip_limit();
+    if (limit >= 1) return false;  // valid arithmetics differ everywhere: a share says nothing
+    row_.limits.push_back({"bitwise_equal_share", 1 - limit, true,
+                           fmt::format("null {}: {}", percent(e_.null_unequal), limits_.half_unequal_share.origin)});
+    row_.limits.back().measured = 1 - unequal;
+    if (unequal <= limit) return false;
+    const bool truncated = e_.towards_zero > limits_.truncation_share.value &&
+                           unequal > limits_.truncation_unequal.value &&
+                           e_.forced.max_ulp.value_or(INFINITY) <= limits_.truncation_ulp.value;
+    return fail_named(
+        Gate::dtype_path,
+        fmt::format("{}{} of elements differ bitwise from the reference's casts on the same inputs (limit {}): "
+                    "a rounding is placed differently",
+                    truncated ? "truncation: every change is towards zero; " : "", percent(unequal), percent(limit)));
+  }
+
+  bool bias() {
+    if (fp64_ || !number() || e_.scale == 0 || count_ < limits_.bias_elements.value) return false;
+    const double z = std::max(limits_.z.value, limits_.null_z_factor.value * std::abs(e_.null_gain.sigma()));
+    const double gain =
+        std::max({limits_.gain_in_u.value * unit_, limits_.null_gain_factor.value * std::abs(e_.null_gain.amplitude),
+                  is_half(e_.reference_dtype) ? 0. : limits_.fp32_gain_in_u.value * unit_});
+    row_.limits.push_back({"gain", gain, false, limits_.gain_in_u.origin});
+    row_.limits.back().measured = std::abs(e_.gain.amplitude);
+    if (std::abs(e_.gain.sigma()) <= z || std::abs(e_.gain.amplitude) <= gain) return false;
+    return fail_named(
+        Gate::logic, fmt::format("gain: values are {:+.3g} of their size off in one direction (z {:.0f}, limit {:.1f})",
+                                 e_.gain.amplitude, e_.gain.sigma(), z));
+  }
+
+  // Below every limit of size: a change that is known by its direction.
+  bool named() {
+    if (best_ == nullptr || e_.forced.difference_norm == 0) return false;
+    if (!is_half(e_.reference_dtype) && !best_->fixed_amplitude &&
+        std::abs(best_->fit.amplitude) * best_->fit.size <= limits_.elementwise_library.value * unit_)
+      return false;
+    if (!explains_the_difference(*best_, is_half(e_.reference_dtype), limits_)) return false;
+    return fail(
+        best_->gate,
+        fmt::format(
+            "{} ({}; amplitude {:.2f}, z {:.0f}): below every magnitude limit, found by its direction (size {:.2g})",
+            best_->fault, best_->detail, best_->fit.amplitude, best_->fit.sigma(), best_->fit.size));
+  }
+
+  // Where valid arithmetics alone lie far apart, a pass would say nothing.
+  void power() {
+    if (fp64_ || !number() || e_.forced.difference_norm == 0) return;
+    const double limit = error_limit().value;
+    if (limit < limits_.undecided.value) return;
+    row_.verdict = Verdict::inconclusive;
+    row_.diagnosis = fmt::format(
+        "valid arithmetics alone lie {:.2g} apart here: a fault below {:.2g} cannot be told from them; compare in "
+        "fp32, "
+        "or record this part at level op",
+        e_.null_error, limit);
+  }
+
+  void accept_declared() {
+    if (row_.gate != Gate::dtype_path) return;
+    for (const std::string& glob : limits_.accepted)
+      if (matches_layer(row_.path, glob)) {
+        row_.verdict = Verdict::pass;
+        row_.diagnosis = fmt::format("declared (--accept-path {}): {}", glob, row_.diagnosis);
+        return;
+      }
+  }
+
+  OpResult& row_;
+  const Evidence& e_;
+  const Segment& segment_;
+  const Thresholds& limits_;
+  const double unit_, count_;
+  const std::vector<Finding>& findings_;
+  const Finding* best_;
+  bool fp64_ = false;
+};
+
+}  // namespace
+
+void judge_port(OpResult& row, const Evidence& evidence, const Segment& segment, const std::vector<Finding>& findings,
+                const Thresholds& limits) {
+  PortJudge(row, evidence, segment, findings, limits).judge();
+}
+
+}  // namespace parity

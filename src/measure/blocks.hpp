@@ -1,0 +1,65 @@
+// How measuring walks over a pair of tensors: block by block, each with its sums, whatever the dtypes. Private to
+// src/measure.
+#pragma once
+#include <ATen/ATen.h>
+
+#include <array>
+#include <cstdint>
+
+#include "kernels/cpu/compare_block.hpp"
+
+namespace parity {
+
+using kernels::kBlock;
+
+/// Any supported tensor as a dense array of reals in memory order of its shape: on the CPU, contiguous, complex as
+/// pairs. Throws Error for layouts and dtypes without a meaning here (sparse, quantised).
+at::Tensor dense_reals(const at::Tensor& tensor, const char* side);
+
+/// Elements [begin, begin + n) of a tensor from `dense_reals`, exactly, as T: double for floats, long double (64 bits
+/// of significand) for anything.
+template <class T>
+void load(const at::Tensor& dense, int64_t begin, int64_t n, T* out);
+
+/// Sums over finite pairs. T = double; long double where squares of doubles leave its range and for integers.
+template <class T>
+struct Totals {
+  T max_d = 0, sum_d = 0, sum_dd = 0, sum_r = 0, sum_rr = 0, sum_cc = 0, sum_rc = 0, sum_dr = 0;
+  int64_t worst_block = -1;  // first element of the first block that has max_d
+  int64_t finite = 0, special_reference = 0, special_candidate = 0, special_mismatch = 0;
+  int64_t zeros = 0, equal = 0;
+  uint64_t max_ulp = 0;
+  bool bits_known =
+      true;  // false: equal and max_ulp mean nothing (the candidate is not exact in the reference's dtype)
+
+  void merge(const Totals& later);
+};
+
+/// One thread's working memory for a block; the arrays hold what the last `measure_block` left there.
+template <class T>
+struct Scratch {
+  alignas(64) std::array<T, kBlock> reference, candidate;  // finite pairs only, unless the fast route ran
+  alignas(64) std::array<double, kBlock> abs_d;            // [0, finite); a store across cache lines costs twice
+  std::array<int32_t, kBlock> position;                    // of the finite pairs in the block; valid when `compacted`
+  bool compacted = false;
+  int64_t original(int64_t i) const { return compacted ? position[static_cast<size_t>(i)] : i; }
+};
+
+/// Elements [begin, begin + n), n <= kBlock, of two tensors from `dense_reals` with the same number of elements.
+template <class T>
+Totals<T> measure_block(const at::Tensor& reference, const at::Tensor& candidate, int64_t begin, int64_t n,
+                        Scratch<T>& scratch);
+
+class DifferenceRanks;
+
+/// All blocks, merged in their order: the same digits for any thread count. `ranks`, if not null, sees every |d|.
+template <class T>
+Totals<T> measure_blocks(const at::Tensor& reference, const at::Tensor& candidate, DifferenceRanks* ranks);
+
+/// Calls `visit(task, abs_d, n)` with |d| of every block's finite pairs; `task` < kTasks tells concurrent calls apart.
+/// `wide`: in long double, as measure_blocks<long double>.
+inline constexpr int64_t kTasks = 64;
+void visit_differences(const at::Tensor& reference, const at::Tensor& candidate, bool wide,
+                       const std::function<void(int64_t task, const double* abs_d, int64_t n)>& visit);
+
+}  // namespace parity

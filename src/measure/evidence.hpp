@@ -1,0 +1,43 @@
+// What is measured about a port's tensor: numbers alone, read by the judge. measure/local.hpp computes them.
+#pragma once
+#include <c10/core/ScalarType.h>
+
+#include "core/stats.hpp"
+
+namespace parity {
+
+/// d projected on g: how much of a hypothetical change is in a difference.
+struct Projection {
+  double amplitude = 0;  // <d, g> / <g, g>: 1 when d is g plus noise
+  double z = 0;          // <d, g> / sqrt(sum (d g)^2): standard normal when the signs of d are random (sign-flip null)
+  double z_rows = 0;  // the same of whole rows (last axis), as a standard normal: an error that a later product spreads
+                      // over a row counts once
+  double explained = 0;    // 1 - ||d - g||^2 / ||d||^2
+  double correlation = 0;  // <d, g> / (||d|| ||g||)
+  double size = 0;         // ||g|| / ||reference||
+  double elements = 0;     // how many elements carry the difference: (sum d^2)^2 / sum d^4
+
+  /// Fisher's transform of the correlation over sqrt(elements): how unlikely a direction that has nothing to do with
+  /// the difference would fit as well. Unlike `z` it grows without limit when few elements fit wholly.
+  double fisher() const;
+  /// The smaller of the two in size: what elements and rows agree on.
+  double sigma() const;
+};
+
+struct Evidence {
+  at::ScalarType reference_dtype = at::kFloat, candidate_dtype = at::kFloat;  // candidate: what its values need
+  Stats forced;                                                               // candidate against `recorded`
+  OracleStats oracle;             // R and rho: errors of candidate and `recorded` against the oracle
+  double scale = 0;               // norm of the oracle; where it is 0 errors stay absolute
+  double error = 0;               // of the candidate against the oracle, over `scale`
+  double recorded_error = 0;      // of `recorded`
+  double null_error = 0;          // the largest of all valid arithmetics
+  double unequal = 0;             // share of elements that differ bitwise from the nearest valid arithmetic
+  double null_unequal = 0;        // largest share of elements of a valid arithmetic that differ bitwise from recorded
+  Projection gain, null_gain;     // (candidate - recorded) on recorded; the largest of the valid arithmetics
+  int64_t decided_otherwise = 0;  // integers: rows (last axis) that hold other numbers than under any valid arithmetic,
+                                  // where all of these agree
+  double towards_zero = 0;        // of the elements that differ from recorded: share whose magnitude is smaller
+};
+
+}  // namespace parity

@@ -1,0 +1,156 @@
+#include "measure/local.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/dtype_kind.hpp"
+#include "core/precision.hpp"
+#include "measure/measure.hpp"
+
+namespace parity {
+namespace {
+
+// Reals in fp64; complex numbers as pairs.
+at::Tensor reals(const at::Tensor& tensor) {
+  const at::Tensor whole = tensor.is_complex() ? at::view_as_real(tensor.resolve_conj()) : tensor;
+  return whole.to(at::kDouble).reshape(-1);
+}
+
+at::Tensor finite_or_zero(const at::Tensor& tensor) { return at::nan_to_num(tensor, 0.0, 0.0, 0.0); }
+
+double number(const at::Tensor& scalar) { return scalar.item<double>(); }
+
+double share_unequal(const at::Tensor& a, const at::Tensor& b) {
+  const Stats s = measure(a, b);
+  return 1 - s.bitwise_equal_share.value_or(0);
+}
+
+}  // namespace
+
+at::Tensor raised(const at::Tensor& tensor) { return tensor.to(redirect(tensor.scalar_type(), Precision::fp64)); }
+
+double Projection::fisher() const {
+  return std::atanh(std::clamp(correlation, -.999999, .999999)) * std::sqrt(elements);
+}
+
+double Projection::sigma() const { return std::abs(z_rows) < std::abs(z) ? z_rows : z; }
+
+namespace {
+
+// Student's t of n - 1 degrees of freedom as a standard normal number (Wallace 1959, Ann. Math. Stat. 30:1121).
+double normal_of_t(double t, double freedom) {
+  const double size = std::sqrt(freedom * std::log1p(t * t / freedom)) * (8 * freedom + 1) / (8 * freedom + 3);
+  return t < 0 ? -size : size;
+}
+
+// The mean of the rows' sums over its standard error.
+double z_of_rows(const at::Tensor& product, int64_t width) {
+  if (width <= 1 || product.numel() % width != 0) return INFINITY;
+  const at::Tensor rows = product.reshape({-1, width}).sum({1});
+  const double n = number(rows.ne(0).sum().to(at::kDouble)), sum = number(rows.sum()),
+               squares = number(at::dot(rows, rows));
+  if (n < 3) return INFINITY;  // too few to say: the elements decide
+  const double spread = squares - sum * sum / n;
+  if (!(spread > 0)) return INFINITY;
+  return normal_of_t(sum / std::sqrt(n) / std::sqrt(spread / (n - 1)), n - 1);
+}
+
+int64_t row_width(const at::Tensor& tensor) {
+  const int64_t last = tensor.dim() > 1 ? tensor.size(-1) : 1;
+  return tensor.is_complex() && tensor.dim() > 1 ? 2 * last : last;
+}
+
+}  // namespace
+
+Projection project(const at::Tensor& difference, const at::Tensor& direction, double reference_norm) {
+  const at::Tensor d = finite_or_zero(reals(difference)), g = finite_or_zero(reals(direction)), product = d * g;
+  const double dg = number(product.sum()), gg = number(at::dot(g, g)), dd = number(at::dot(d, d));
+  Projection p;
+  if (!(gg > 0)) return p;
+  p.amplitude = dg / gg;
+  const double fourth = number(d.square().square().sum());
+  p.elements = fourth > 0 ? dd * dd / fourth : 0;
+  const double spread = std::sqrt(number(at::dot(product, product)));
+  p.z = spread > 0 ? dg / spread : 0;
+  p.z_rows = z_of_rows(product, row_width(difference));
+  p.explained = dd > 0 ? (2 * dg - gg) / dd : 0;
+  p.correlation = dd > 0 ? dg / std::sqrt(dd * gg) : 0;
+  p.size = reference_norm > 0 ? std::sqrt(gg) / reference_norm : 0;
+  return p;
+}
+
+namespace {
+
+// Rows that are decided otherwise than under any valid arithmetic, though these agree: sets, so the order of equally
+// large ones does not count.
+int64_t rows_decided_otherwise(const LocalValues& v) {
+  const auto sorted = [](const at::Tensor& t) {
+    const at::Tensor whole = t.dim() == 0 ? t.reshape({1}) : t;
+    return std::get<0>((whole.scalar_type() == at::kBool ? whole.to(at::kByte) : whole).sort(-1));
+  };
+  const at::Tensor recorded = sorted(v.recorded);
+  const at::Tensor candidate = sorted(v.candidate.to(v.recorded.scalar_type()));
+  at::Tensor otherwise = candidate.ne(recorded).any(-1);
+  for (const at::Tensor& other : v.valid) otherwise = otherwise.logical_and(sorted(other).eq(recorded).all(-1));
+  return otherwise.sum().item<int64_t>();
+}
+
+void measure_errors(Evidence& e, const LocalValues& v) {
+  const at::Tensor oracle = finite_or_zero(reals(v.oracle));
+  e.scale = number(oracle.norm());
+  const double over = e.scale > 0 ? e.scale : 1;
+  const auto error = [&](const at::Tensor& t) {
+    const at::Tensor off = reals(t) - reals(v.oracle);
+    return number(finite_or_zero(off).norm()) / over;
+  };
+  e.error = error(v.candidate);
+  e.recorded_error = e.null_error = error(v.recorded);
+  for (const at::Tensor& other : v.valid) e.null_error = std::max(e.null_error, error(other));
+}
+
+void measure_null(Evidence& e, const LocalValues& v, const at::Tensor& recorded, double norm) {
+  e.unequal = 1 - e.forced.bitwise_equal_share.value_or(0);
+  for (const at::Tensor& other : v.valid) {
+    if (e.unequal > 0) e.unequal = std::min(e.unequal, share_unequal(other, v.candidate));
+    e.null_unequal = std::max(e.null_unequal, share_unequal(v.recorded, other));
+    const Projection gain = project(reals(other) - recorded, recorded, norm);
+    if (std::abs(gain.amplitude) > std::abs(e.null_gain.amplitude)) e.null_gain = gain;
+  }
+}
+
+}  // namespace
+
+Evidence measure_local(const LocalValues& v) {
+  Evidence e;
+  e.reference_dtype = v.recorded.scalar_type();
+  e.candidate_dtype = effective_dtype(v.candidate, e.reference_dtype);
+  e.forced = measure(v.recorded, v.candidate);
+  if (!at::isFloatingType(e.reference_dtype) && !at::isComplexType(e.reference_dtype)) {
+    if (!at::isFloatingType(v.candidate.scalar_type()) && v.recorded.numel() > 0)
+      e.decided_otherwise = rows_decided_otherwise(v);
+    return e;
+  }
+  e.oracle = measure_against_oracle(v.oracle, v.recorded, v.candidate);
+  measure_errors(e, v);
+  const at::Tensor recorded = reals(v.recorded), difference = reals(v.candidate) - recorded;
+  const double norm = number(finite_or_zero(recorded).norm());
+  e.gain = project(v.candidate.to(v.recorded.is_complex() ? at::kComplexDouble : at::kDouble) -
+                       v.recorded.to(v.recorded.is_complex() ? at::kComplexDouble : at::kDouble),
+                   v.recorded, norm);
+  measure_null(e, v, recorded, norm);
+  const at::Tensor differs = difference.ne(0), smaller = reals(v.candidate).abs().lt(recorded.abs());
+  const double changed = number(differs.sum().to(at::kDouble));
+  e.towards_zero = changed > 0 ? number(differs.logical_and(smaller).sum().to(at::kDouble)) / changed : 0;
+  return e;
+}
+
+at::ScalarType effective_dtype(const at::Tensor& values, at::ScalarType narrow) {
+  const at::ScalarType dtype = values.scalar_type();
+  const bool narrower = (is_half(narrow) && (dtype == at::kFloat || dtype == at::kDouble)) ||
+                        (narrow == at::kFloat && dtype == at::kDouble);
+  if (!narrower) return dtype;
+  const at::Tensor finite = finite_or_zero(values);
+  return at::equal(finite.to(narrow).to(dtype), finite) ? narrow : dtype;
+}
+
+}  // namespace parity

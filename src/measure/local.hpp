@@ -1,0 +1,33 @@
+// Measuring a port's tensor, computed from the port's own inputs by the reference's program in several arithmetics. No
+// limit and no judgement here.
+#pragma once
+#include <ATen/ATen.h>
+
+#include <vector>
+
+#include "measure/evidence.hpp"
+
+namespace parity {
+
+/// The same numbers in fp64 (complex128; integers as they are).
+at::Tensor raised(const at::Tensor& tensor);
+
+/// Non-finite elements of either are left out; all zero when nothing is left or g is zero.
+Projection project(const at::Tensor& difference, const at::Tensor& direction, double reference_norm);
+
+/// The values at one boundary, in the reference's layout, all computed from the candidate's values before it.
+struct LocalValues {
+  at::Tensor candidate;           // as recorded
+  at::Tensor oracle;              // fp64
+  at::Tensor recorded;            // the reference's dtypes and kernels
+  std::vector<at::Tensor> valid;  // the reference's dtypes, other valid arithmetics (trace/replay.hpp, Arithmetic)
+};
+
+/// Throws Error for shapes that do not agree.
+Evidence measure_local(const LocalValues& values);
+
+/// The dtype that a tensor's values need: bf16 values kept in an fp32 or fp64 container count as bf16 when `narrow` is
+/// bf16 (a port that could not write bf16 and converted), else the container's dtype.
+at::ScalarType effective_dtype(const at::Tensor& values, at::ScalarType narrow);
+
+}  // namespace parity

@@ -1,0 +1,240 @@
+#include "pair/fingerprint.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace parity {
+namespace {
+
+constexpr int64_t kChunk = 1 << 20;             // elements a pass takes at once
+constexpr size_t kMostAxes = 6;                 // beyond these a tensor is only read as it is
+constexpr double kGolden = 0.6180339887498949;  // 1 / golden ratio
+
+// Plain real numbers: complex ones as one number each, 8-bit floats widened (few ops take them).
+at::Tensor readable(const at::Tensor& tensor) {
+  at::Tensor t = tensor.detach();
+  if (t.is_complex()) return at::real(t).to(at::kDouble).add(at::imag(t).to(at::kDouble), kGolden);
+  if (at::isFloatingType(t.scalar_type()) && t.element_size() == 1) t = t.to(at::kFloat);
+  return t.is_neg() ? t.resolve_neg() : t;
+}
+
+void whole_tensor_numbers(const at::Tensor& t, Fingerprint& print) {
+  const at::Tensor flat = t.reshape({-1});
+  double sum = 0, squares = 0;
+  int64_t finite = 0;
+  for (int64_t at = 0; at < flat.numel(); at += kChunk) {
+    const at::Tensor part = flat.narrow(0, at, std::min(kChunk, flat.numel() - at)).to(at::kCPU, at::kDouble);
+    const double* x = part.const_data_ptr<double>();
+    for (int64_t i = 0; i < part.numel(); ++i) {
+      if (!std::isfinite(x[i])) continue;
+      ++finite;
+      sum += x[i];
+      squares += x[i] * x[i];
+    }
+  }
+  print.nonfinite = flat.numel() - finite;
+  if (finite) print.mean = sum / static_cast<double>(finite);
+  if (finite) print.rms = std::sqrt(squares / static_cast<double>(finite));
+}
+
+// The orders of axes worth a reading, as permutations of 0 … rank - 1 (the identity first).
+std::vector<std::vector<size_t>> axis_orders(size_t rank, bool all) {
+  std::vector<size_t> order(rank);
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::vector<std::vector<size_t>> orders{order};
+  if (rank > kMostAxes) return orders;
+  if (all) {
+    while (std::next_permutation(order.begin(), order.end())) orders.push_back(order);
+    return orders;
+  }
+  for (size_t a = 0; a < rank; ++a)
+    for (size_t b = a + 1; b < rank; ++b)
+      for (size_t c = b + 1; c <= rank; ++c) {
+        orders.push_back(orders[0]);
+        std::rotate(orders.back().begin() + a, orders.back().begin() + b, orders.back().begin() + c);
+      }
+  return orders;
+}
+
+// All readings of one part; an order of the long axes leaves those of length 1 in front.
+void add_orders(std::array<int64_t, 3> slice, std::vector<int64_t> shape, Fingerprint& print) {
+  if (slice[2]) shape[slice[0]] = slice[2];
+  std::vector<int64_t> lengths_one, longer;
+  for (size_t axis = 0; axis < shape.size(); ++axis)
+    (shape[axis] == 1 ? lengths_one : longer).push_back(static_cast<int64_t>(axis));
+  for (const auto& order : axis_orders(longer.size(), longer.size() <= (slice[2] ? 3 : 4))) {
+    Reading reading;
+    reading.slice = slice;
+    reading.count = std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+    if (!std::is_sorted(order.begin(), order.end())) {
+      reading.permutation = lengths_one;
+      for (const size_t axis : order) reading.permutation.push_back(longer[axis]);
+    }
+    print.readings.push_back(reading);
+  }
+}
+
+void add_parts(const std::vector<int64_t>& shape, Fingerprint& print) {
+  const auto rank = static_cast<int64_t>(shape.size());
+  for (int64_t axis = 0; axis < rank; ++axis) {
+    const int64_t n = shape[axis];
+    const bool wide = axis == rank - 1 || (axis == 1 && rank >= 4);
+    for (const int64_t parts : {2, 3}) {
+      if (n % parts != 0 || (n != parts && !wide) || n == 0) continue;
+      for (int64_t part = 0; part < parts; ++part) add_orders({axis, part * (n / parts), n / parts}, shape, print);
+    }
+    // grouped-query attention: as many query heads per key head as are in use; q, then k, then v
+    for (const int64_t group : {2, 3, 4, 5, 6, 7, 8, 12, 16}) {
+      if (axis != rank - 1 || n % (group + 2) != 0 || n < 8 * (group + 2)) continue;
+      const int64_t unit = n / (group + 2);
+      add_orders({axis, 0, group * unit}, shape, print);
+      add_orders({axis, group * unit, unit}, shape, print);
+      add_orders({axis, (group + 1) * unit, unit}, shape, print);
+    }
+  }
+}
+
+size_t samples_of(int64_t count) { return std::min<size_t>(Reading::kSamples, static_cast<size_t>(count)); }
+
+// Where in the tensor's memory the samples of a reading lie.
+void append_offsets(const Reading& reading, const at::Tensor& t, std::vector<int64_t>& offsets) {
+  std::vector<int64_t> sizes = t.sizes().vec(), strides = t.strides().vec();
+  int64_t base = 0;
+  if (!reading.whole()) {
+    base = reading.slice[1] * strides[reading.slice[0]];
+    sizes[reading.slice[0]] = reading.slice[2];
+  }
+  for (size_t k = 0; k < samples_of(reading.count); ++k) {
+    double whole = 0;
+    const double place = std::modf((static_cast<double>(k) + 0.5) * kGolden, &whole);
+    int64_t at = reading.count <= static_cast<int64_t>(Reading::kSamples)
+                     ? static_cast<int64_t>(k)
+                     : static_cast<int64_t>(place * static_cast<double>(reading.count));
+    int64_t offset = base;
+    for (size_t i = sizes.size(); i-- > 0;) {
+      const size_t axis = reading.permutation.empty() ? i : static_cast<size_t>(reading.permutation[i]);
+      offset += at % sizes[axis] * strides[axis];
+      at /= sizes[axis];
+    }
+    offsets.push_back(offset);
+  }
+}
+
+void keep_samples(const double* x, Reading& reading) {
+  const size_t n = samples_of(reading.count);
+  std::vector<double> sizes, values;
+  for (size_t k = 0; k < n; ++k) {
+    const double value = std::isfinite(x[k]) ? x[k] : 0;
+    if (value != 0) sizes.push_back(std::abs(value));
+    values.push_back(value);
+  }
+  if (!sizes.empty()) {
+    std::nth_element(sizes.begin(), sizes.begin() + static_cast<ptrdiff_t>(sizes.size() / 2), sizes.end());
+    reading.scale = static_cast<float>(sizes[sizes.size() / 2]);
+  }
+  const double unit = sizes.empty() ? 1 : sizes[sizes.size() / 2];
+  for (size_t k = 0; k < n; ++k) reading.samples[k] = static_cast<float>(std::asinh(values[k] / unit));
+  std::sort(values.begin(), values.end());
+  reading.distinct = static_cast<float>(std::unique(values.begin(), values.end()) - values.begin());
+}
+
+std::vector<int64_t> without_ones(at::IntArrayRef shape) {
+  std::vector<int64_t> longer;
+  for (const int64_t n : shape)
+    if (n != 1) longer.push_back(n);
+  return longer;
+}
+
+// `order` lists axes of length 1 first; puts them where `target` has such axes, so that no reshape is left to do.
+std::vector<int64_t> place_ones(const std::vector<int64_t>& order, const std::vector<int64_t>& shape,
+                                at::IntArrayRef target) {
+  std::vector<int64_t> ones, longer, placed;
+  for (const int64_t axis : order) (shape[axis] == 1 ? ones : longer).push_back(axis);
+  if (order.size() != target.size()) return order;
+  size_t one = 0, next = 0;
+  for (const int64_t n : target) {
+    if (n == 1 ? one == ones.size() : next == longer.size()) return order;
+    placed.push_back(n == 1 ? ones[one++] : longer[next++]);
+  }
+  return placed;
+}
+
+}  // namespace
+
+Fingerprint fingerprint_of(const at::Tensor& tensor) {
+  Fingerprint print;
+  if (tensor.numel() == 0) return print;
+  const at::Tensor t = readable(tensor);
+  whole_tensor_numbers(t, print);
+  const std::vector<int64_t> shape = t.sizes().vec();
+  add_orders({0, 0, 0}, shape, print);
+  if (t.is_floating_point() && t.numel() > static_cast<int64_t>(Reading::kSamples)) add_parts(shape, print);
+  std::vector<int64_t> offsets;
+  for (const Reading& reading : print.readings) append_offsets(reading, t, offsets);
+  int64_t span = 1;
+  for (size_t axis = 0; axis < shape.size(); ++axis) span += (shape[axis] - 1) * t.stride(static_cast<int64_t>(axis));
+  const at::Tensor memory = t.as_strided({span}, {1}), places = at::tensor(offsets, at::kLong).to(t.device());
+  const at::Tensor values = memory.index_select(0, places).to(at::kCPU, at::kDouble);
+  const double* x = values.const_data_ptr<double>();
+  for (Reading& reading : print.readings) {
+    keep_samples(x, reading);
+    x += samples_of(reading.count);
+  }
+  return print;
+}
+
+double content_distance(const Reading& a, const Reading& b) {
+  if (a.count != b.count || a.scale == 0 || b.scale == 0) return 1;
+  const size_t n = samples_of(a.count);
+  double mean_a = 0, mean_b = 0;
+  for (size_t k = 0; k < n; ++k) mean_a += a.samples[k], mean_b += b.samples[k];
+  mean_a /= static_cast<double>(n), mean_b /= static_cast<double>(n);
+  double difference = 0, spread = static_cast<double>(n) * (mean_a - mean_b) * (mean_a - mean_b);
+  for (size_t k = 0; k < n; ++k) {
+    const double x = a.samples[k], y = b.samples[k];
+    difference += (x - y) * (x - y);
+    spread += (x - mean_a) * (x - mean_a) + (y - mean_b) * (y - mean_b);
+  }
+  const double gain = double(a.scale) / b.scale, unlike_gain = 1 - 2 * gain / (1 + gain * gain);
+  if (spread == 0) return std::min(1.0, std::sqrt(unlike_gain));  // two constants
+  return std::min(1.0, std::sqrt(difference / spread + unlike_gain));
+}
+
+double content_weight(const Reading& a, const Reading& b) {
+  return std::clamp((std::min(a.distinct, b.distinct) - 2.0) / 8.0, 0.0, 1.0);
+}
+
+Layout layout_between(const Reading& reading, at::IntArrayRef candidate, const Reading& reference_reading,
+                      at::IntArrayRef reference) {
+  Layout layout;
+  std::vector<int64_t> shape = candidate.vec();
+  if (!reading.whole()) {
+    const auto [axis, begin, length] = reading.slice;
+    if (shape[axis] % length == 0 && begin % length == 0)
+      layout.split = {axis, begin / length, shape[axis] / length};
+    else
+      layout.slice = reading.slice;
+    shape[axis] = length;
+  }
+  if (!reference_reading.permutation.empty()) {  // read flat, the candidate is the reference with its axes exchanged
+    const auto& order = reference_reading.permutation;
+    for (const int64_t axis : order) layout.view.push_back(reference[axis]);
+    layout.permutation.resize(order.size());
+    for (size_t i = 0; i < order.size(); ++i) layout.permutation[order[i]] = static_cast<int64_t>(i);
+    if (shape == layout.view) layout.view.clear();
+    return layout;
+  }
+  std::vector<int64_t> result = shape;
+  if (!reading.permutation.empty()) {
+    layout.permutation = place_ones(reading.permutation, shape, reference);
+    for (size_t i = 0; i < result.size(); ++i) result[i] = shape[layout.permutation[i]];
+  } else if (without_ones(shape) == without_ones(reference) && shape.size() == reference.size() && shape != reference) {
+    result = reference.vec();  // axes of length 1 stand elsewhere: a reshape says it as well as anything
+    layout.reshape = result;
+  }
+  if (result != reference.vec()) layout.reshape = reference.vec();
+  return layout;
+}
+
+}  // namespace parity

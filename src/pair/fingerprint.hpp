@@ -1,0 +1,52 @@
+// What is kept of a tensor's content for pairing: a few values of it, in every layout another program may keep it in.
+#pragma once
+#include <ATen/ATen.h>
+
+#include <array>
+#include <vector>
+
+#include "pair/name_map.hpp"
+
+namespace parity {
+
+/// One way to read a tensor: a part of it, its axes in some order; then flat. Two tensors hold the same numbers under a
+/// reading exactly when their flat sequences agree, so any reshape that keeps the order is covered as well.
+struct Reading {
+  static constexpr size_t kSamples = 32;
+  std::array<int64_t, 3> slice{};         // axis, begin, length; length 0: the whole tensor
+  std::vector<int64_t> permutation;       // of all axes; empty: as they are
+  int64_t count = 0;                      // elements
+  float scale = 0;                        // median of the samples' absolute values, those that are not 0
+  float distinct = 0;                     // different values among the samples
+  std::array<float, kSamples> samples{};  // asinh(x / scale): a few huge channels must not be all that counts
+  bool whole() const { return slice[2] == 0; }
+  bool as_is() const { return whole() && permutation.empty(); }
+};
+
+struct Fingerprint {
+  double mean = 0, rms = 0;       // of the finite elements
+  int64_t nonfinite = 0;          // elements
+  std::vector<Reading> readings;  // the first: as it is. Empty for a tensor without elements
+};
+
+/// Samples stand at fixed places of the flat sequence (its length times the fractional parts of multiples of the golden
+/// ratio, which no axis length resonates with). Readings: every order of the axes longer than 1 when there are up to
+/// four, else every exchange of two neighbouring groups of axes (NCDHW <-> NDHWC); the parts of a fused tensor: halves
+/// and thirds of the last axis (and of axis 1 from rank 4 on), the elements of an axis of 2 or 3, and the query, key
+/// and value parts of grouped-query attention. Costs one pass and about 0.2 kB a reading.
+Fingerprint fingerprint_of(const at::Tensor& tensor);
+
+/// How far two readings lie apart, as one relative difference: sqrt(1 - c), where c is Lin's concordance correlation of
+/// the samples times the agreement of their scales (Lin 1989, Biometrics 45:255; unlike Pearson's it sees gain and
+/// offset). About the relative L2 difference where that is small, 1 where nothing agrees or nothing can be said.
+double content_distance(const Reading& a, const Reading& b);
+
+/// 0 … 1: what agreement of two readings is worth; next to nothing for a mask, a constant, a handful of numbers.
+double content_weight(const Reading& a, const Reading& b);
+
+/// The layout under which a candidate of shape `candidate`, read so, becomes the reference of shape `reference`, read
+/// so.
+Layout layout_between(const Reading& reading, at::IntArrayRef candidate, const Reading& reference_reading,
+                      at::IntArrayRef reference);
+
+}  // namespace parity

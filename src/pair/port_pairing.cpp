@@ -1,0 +1,117 @@
+#include "pair/port_pairing.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "core/error.hpp"
+
+namespace parity {
+namespace {
+
+using Key = std::pair<std::string, int>;
+
+// The ops that ran directly in each module call: kinds in order.
+std::map<Key, std::vector<std::string>> ops_by_call(const Program& program) {
+  std::map<Key, std::vector<std::string>> kinds;
+  for (const Op& op : program.ops) kinds[{op.path.substr(0, op.path.find('/')), op.call}].push_back(op.name);
+  return kinds;
+}
+
+class Pairer {
+ public:
+  Pairer(const Program& reference, const std::vector<CandidateTensor>& candidate, const Program* program,
+         const NameMap* map)
+      : reference_(reference), candidate_(candidate), map_(map) {
+    for (size_t c = 0; c < candidate.size(); ++c) by_key_.emplace(Key{candidate[c].path, candidate[c].call}, c);
+    if (program != nullptr) {
+      const auto here = ops_by_call(reference), there = ops_by_call(*program);
+      for (const auto& [call, kinds] : here)
+        if (const auto found = there.find(call); found != there.end() && found->second == kinds) same_ops_.insert(call);
+    }
+  }
+
+  PortPairing run() {
+    PortPairing pairing;
+    pairing.marked.assign(reference_.boundaries.size(), false);
+    std::map<size_t, size_t> taken;  // candidate -> the boundary that has it
+    for (size_t b = 0; b < reference_.boundaries.size(); ++b) {
+      const Boundary& boundary = reference_.boundaries[b];
+      if (!boundary.comparable) continue;
+      auto pair = find(b);
+      if (!pair) continue;
+      const auto [owner, first] = taken.try_emplace(pair->candidate, b);
+      if (!first && !pair->layout.split) {
+        check_alias(*pair, owner->second);
+        continue;
+      }
+      pairing.marked[b] = true;
+      pairing.pairs.push_back(std::move(*pair));
+    }
+    for (size_t c = 0; c < candidate_.size(); ++c)
+      if (!taken.contains(c)) pairing.unmatched.push_back(c);
+    if (map_ != nullptr) check_map();
+    return pairing;
+  }
+
+ private:
+  std::optional<PortPair> find(size_t b) const {
+    const Boundary& boundary = reference_.boundaries[b];
+    if (map_ != nullptr)
+      if (const auto target = map_->find(boundary.path)) {
+        const auto found = by_key_.find({target->candidate, boundary.call});
+        if (found == by_key_.end()) return std::nullopt;
+        return PortPair{b, found->second, target->layout, 1, fmt::format("map line {}", target->line)};
+      }
+    const auto found = by_key_.find({boundary.path, boundary.call});
+    if (found == by_key_.end()) return std::nullopt;
+    const bool op_result = boundary.path.find('/') != std::string::npos;
+    if (op_result && candidate_[found->second].of_op &&
+        !same_ops_.contains({boundary.path.substr(0, boundary.path.find('/')), boundary.call}))
+      return std::nullopt;
+    return PortPair{b, found->second, {}, 1, "path"};
+  }
+
+  // One value under two names may have one counterpart, two values may not.
+  void check_alias(const PortPair& pair, size_t owner) const {
+    const Boundary &one = reference_.boundaries[owner], &other = reference_.boundaries[pair.boundary];
+    if (pair.evidence == "path" || one.value.id == other.value.id) return;
+    throw Error(
+        fmt::format("the map's {} gives the candidate's '{}' to '{}', which '{}' has already; give each its own, or "
+                    "split(axis,i,n)",
+                    pair.evidence.substr(4), candidate_[pair.candidate].path, other.path, one.path));
+  }
+
+  void check_map() const {
+    std::vector<std::string> paths;
+    for (const Leaf& leaf : reference_.leaves)
+      for (const std::string& name : leaf.names)
+        if (name.starts_with("weights/")) paths.push_back(name.substr(8));
+    paths = weights_and_owners(paths);
+    const bool only_weights = !paths.empty();
+    for (const Boundary& b : reference_.boundaries) paths.push_back(b.path);
+    map_->require_all_used(paths);
+    size_t named = 0, used = 0;
+    for (const Boundary& b : reference_.boundaries)
+      if (const auto target = map_->find(b.path)) ++named, used += by_key_.contains({target->candidate, b.call});
+    if (used == 0 && !(named == 0 && only_weights) && !paths.empty())
+      throw Error("the map gives no candidate tensor that the candidate has; see: parity-check inspect CAND");
+  }
+
+  const Program& reference_;
+  const std::vector<CandidateTensor>& candidate_;
+  const NameMap* map_;
+  std::map<Key, size_t> by_key_;
+  std::set<Key> same_ops_;  // module calls in which both sides ran the same ops
+};
+
+}  // namespace
+
+PortPairing pair_by_name(const Program& reference, const std::vector<CandidateTensor>& candidate,
+                         const Program* candidate_program, const NameMap* map) {
+  return Pairer(reference, candidate, candidate_program, map).run();
+}
+
+}  // namespace parity

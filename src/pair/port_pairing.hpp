@@ -1,0 +1,38 @@
+// Which tensor of a port is which boundary of the reference: by map file, by path, else by order, shape and content.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/result.hpp"
+#include "pair/candidate.hpp"
+#include "pair/name_map.hpp"
+
+namespace parity {
+
+struct PortPair {
+  size_t boundary = 0, candidate = 0;  // indices into Program::boundaries and the candidate's tensors
+  Layout layout;                       // candidate -> reference
+  double confidence = 1;
+  std::string evidence;  // "path", "map line 3", "content 0.999, order"
+};
+
+struct PortPairing {
+  std::vector<PortPair> pairs;     // by boundary, ascending
+  std::vector<bool> marked;        // by boundary
+  std::vector<size_t> unmatched;   // candidate tensors
+  std::vector<std::string> notes;  // for people, from the automatic pairing
+};
+
+/// By map, then by path. An op's result is paired by path only where both sides ran the same ops in that module call:
+/// `blocks.0/add.1` of another program may be another addition. Shapes need not agree (the row then says so).
+/// `map` may be null. Throws Error for a map rule that matches nothing on either side, and for two rules that give one
+/// boundary's tensor to several candidates.
+PortPairing pair_by_name(const Program& reference, const std::vector<CandidateTensor>& candidate,
+                         const Program* candidate_program, const NameMap* map);
+
+/// As above, then automatically what is left (pair/by_content.hpp).
+PortPairing pair_recordings(const Dump& dump, const Program& reference, const std::vector<CandidateTensor>& candidate,
+                            const Program* candidate_program, const NameMap* map);
+
+}  // namespace parity

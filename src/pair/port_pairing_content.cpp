@@ -1,0 +1,197 @@
+// What names leave over, paired by content; layouts of what has one name and another shape.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "pair/by_content.hpp"
+#include "pair/layout_advice.hpp"
+#include "pair/links.hpp"
+#include "pair/order.hpp"
+#include "pair/port_pairing.hpp"
+#include "trace/replay.hpp"
+
+namespace parity {
+namespace {
+
+struct Prints {
+  std::vector<size_t> index;  // boundary or candidate tensor
+  std::vector<NamedTensor> tensors;
+};
+
+// The reference's own values, looked at once and not kept.
+Prints reference_prints(const Dump& dump, const Program& program) {
+  Prints prints;
+  replay(dump, program, {}, [&](size_t b, const at::Tensor& value) -> std::optional<at::Tensor> {
+    const Boundary& boundary = program.boundaries[b];
+    if (boundary.comparable) {
+      prints.index.push_back(b);
+      prints.tensors.push_back(
+          {boundary.path, boundary.call, boundary.value.dtype, boundary.value.shape, fingerprint_of(value)});
+    }
+    return std::nullopt;
+  });
+  return prints;
+}
+
+Prints candidate_prints(const std::vector<CandidateTensor>& candidate) {
+  Prints prints;
+  for (size_t c = 0; c < candidate.size(); ++c) {
+    if (candidate[c].of_op) continue;
+    prints.index.push_back(c);
+    prints.tensors.push_back({candidate[c].path, candidate[c].call, candidate[c].dtype, candidate[c].shape,
+                              fingerprint_of(candidate[c].load())});
+  }
+  return prints;
+}
+
+size_t position_of(const Prints& prints, size_t index) {
+  return std::lower_bound(prints.index.begin(), prints.index.end(), index) - prints.index.begin();
+}
+
+bool holds(const Prints& prints, size_t position, size_t index) {
+  return position < prints.index.size() && prints.index[position] == index;
+}
+
+bool is_op(const NamedTensor& tensor) { return tensor.path.find('/') != std::string::npos; }
+
+bool content_differs(const NamedTensor& a, const NamedTensor& b) {
+  if (a.shape != b.shape || a.print.readings.empty() || b.print.readings.empty()) return true;
+  return content_distance(a.print.readings[0], b.print.readings[0]) > .3;
+}
+
+// Equal names that lie crosswise in time and hold other numbers are other tensors: diffusers' Wan calls norm2 what the
+// original calls norm3. Names alone that cross, or numbers alone that differ (a fault), stay paired.
+void drop_crossed_names(PortPairing& pairing, const Prints& here, const Prints& there) {
+  std::vector<size_t> last(pairing.pairs.size());  // largest candidate index so far
+  size_t largest = 0;
+  for (size_t i = 0; i < pairing.pairs.size(); ++i) last[i] = largest = std::max(largest, pairing.pairs[i].candidate);
+  size_t least = SIZE_MAX;
+  std::vector<PortPair> kept;
+  for (size_t i = pairing.pairs.size(); i-- > 0;) {
+    const PortPair& pair = pairing.pairs[i];
+    const bool crosses = (i > 0 && last[i - 1] > pair.candidate) || least < pair.candidate;
+    least = std::min(least, pair.candidate);
+    const size_t r = position_of(here, pair.boundary), c = position_of(there, pair.candidate);
+    const bool known = holds(here, r, pair.boundary) && holds(there, c, pair.candidate);
+    if (crosses && pair.evidence == "path" && known && content_differs(here.tensors[r], there.tensors[c])) {
+      pairing.marked[pair.boundary] = false;
+      pairing.unmatched.push_back(pair.candidate);
+    } else {
+      kept.push_back(pair);
+    }
+  }
+  std::reverse(kept.begin(), kept.end());
+  pairing.pairs = std::move(kept);
+}
+
+constexpr double kSure = .8;             // confidence from which a pair says where others can lie
+constexpr double kRecordedAgain = 1e-3;  // a value returned later (a cache) is the same up to rounding
+
+// Pairs what is left, among the reference's boundaries that `eligible` names.
+void pair_by_content(PortPairing& pairing, std::vector<std::string>& fused, const Program& reference, const Prints& all,
+                     const Prints& there, const std::function<bool(const NamedTensor&)>& eligible) {
+  Prints here;
+  for (size_t i = 0; i < all.index.size(); ++i)
+    if (eligible(all.tensors[i]) || pairing.marked[all.index[i]]) {
+      here.index.push_back(all.index[i]);
+      here.tensors.push_back(all.tensors[i]);
+    }
+  std::vector<std::pair<size_t, size_t>> anchors;
+  for (const PortPair& pair : pairing.pairs) {
+    const size_t r = position_of(here, pair.boundary), c = position_of(there, pair.candidate);
+    if (holds(here, r, pair.boundary) && holds(there, c, pair.candidate)) anchors.emplace_back(r, c);
+  }
+  std::vector<std::pair<size_t, size_t>> known;
+  for (const PortPair& pair : pairing.pairs)
+    if (pair.confidence >= kSure) known.emplace_back(pair.boundary, pair.candidate);
+  const PairingOrder order(reference, known);
+  const auto possible = [&](const Link& link) {
+    const size_t b = here.index[link.reference];
+    return !order.known_by_another_name(b) &&
+           (order.possible(b, there.index[link.candidate]) || link.distance < kRecordedAgain);
+  };
+  const AutoPairing found = pair_automatically(here.tensors, there.tensors, anchors, possible);
+  fused = found.notes;
+  std::set<size_t> taken;
+  for (const AutoPair& pair : found.pairs) {
+    const size_t b = here.index[pair.reference];
+    const NamedTensor &mine = here.tensors[pair.reference], &other = there.tensors[pair.candidate];
+    // An op's result in another width is no counterpart: the port's rounded copy has none here.
+    if (pairing.marked[b] || (is_op(mine) && mine.dtype != other.dtype)) continue;
+    pairing.marked[b] = true;
+    taken.insert(there.index[pair.candidate]);
+    pairing.pairs.push_back({b, there.index[pair.candidate], pair.layout, pair.confidence, pair.evidence});
+  }
+  std::erase_if(pairing.unmatched, [&](size_t c) { return taken.contains(c); });
+  std::sort(pairing.pairs.begin(), pairing.pairs.end(),
+            [](const PortPair& a, const PortPair& b) { return a.boundary < b.boundary; });
+}
+
+bool shapes_differ(const PortPair& pair, const Program& reference, const std::vector<CandidateTensor>& candidate) {
+  return pair.layout.text().empty() &&
+         reference.boundaries[pair.boundary].value.shape != candidate[pair.candidate].shape;
+}
+
+// The same name, the axes in another order.
+void find_layouts(PortPairing& pairing, const Program& reference, const std::vector<CandidateTensor>& candidate,
+                  const Prints& here, const Prints& there) {
+  for (PortPair& pair : pairing.pairs) {
+    const size_t r = position_of(here, pair.boundary), c = position_of(there, pair.candidate);
+    if (!shapes_differ(pair, reference, candidate) || !holds(here, r, pair.boundary) ||
+        !holds(there, c, pair.candidate))
+      continue;
+    double distance = 1;
+    const auto layout = layout_by_content(here.tensors[r], there.tensors[c], &distance);
+    if (!layout) continue;
+    pair.layout = *layout;
+    pairing.notes.push_back(fmt::format(
+        "the candidate has the axes of {} in another order, and is read as the map rule `{} = {} {}` would (content "
+        "{:.4f})",
+        here.tensors[r].path, here.tensors[r].path, there.tensors[c].path, layout->text(), 1 - distance * distance));
+  }
+}
+
+// Identity modules (dropout at inference) give their input another name: bitwise the same as a paired tensor recorded
+// beside them, they are accounted for.
+void name_repeats(PortPairing& pairing, const std::vector<CandidateTensor>& candidate) {
+  constexpr size_t kBeside = 3;
+  std::erase_if(pairing.unmatched, [&](size_t c) {
+    for (const PortPair& pair : pairing.pairs) {
+      const size_t p = pair.candidate, apart = p > c ? p - c : c - p;
+      if (apart > kBeside || candidate[p].shape != candidate[c].shape || candidate[p].dtype != candidate[c].dtype ||
+          !at::equal(candidate[p].load(), candidate[c].load()))
+        continue;
+      pairing.notes.push_back(fmt::format("{} repeats {} bit by bit", candidate[c].path, candidate[p].path));
+      return true;
+    }
+    return false;
+  });
+}
+
+}  // namespace
+
+PortPairing pair_recordings(const Dump& dump, const Program& reference, const std::vector<CandidateTensor>& candidate,
+                            const Program* candidate_program, const NameMap* map) {
+  PortPairing pairing = pair_by_name(reference, candidate, candidate_program, map);
+  const bool left_over =
+      std::any_of(pairing.unmatched.begin(), pairing.unmatched.end(), [&](size_t c) { return !candidate[c].of_op; });
+  const bool other_shapes = std::any_of(pairing.pairs.begin(), pairing.pairs.end(), [&](const PortPair& pair) {
+    return shapes_differ(pair, reference, candidate);
+  });
+  if (!left_over && !other_shapes) return pairing;
+  const Prints here = reference_prints(dump, reference), there = candidate_prints(candidate);
+  find_layouts(pairing, reference, candidate, here, there);
+  if (!left_over) return pairing;
+  drop_crossed_names(pairing, here, there);
+  std::vector<std::string> fused;  // notes of the last pass
+  // Modules first: a value that a module returns and an op passes on is the module's.
+  pair_by_content(pairing, fused, reference, here, there, [](const NamedTensor& t) { return !is_op(t); });
+  if (!pairing.unmatched.empty())
+    pair_by_content(pairing, fused, reference, here, there, [](const NamedTensor&) { return true; });
+  pairing.notes.insert(pairing.notes.end(), fused.begin(), fused.end());
+  name_repeats(pairing, candidate);
+  return pairing;
+}
+
+}  // namespace parity

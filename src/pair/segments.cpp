@@ -1,0 +1,147 @@
+#include "pair/segments.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <numeric>
+
+#include "core/segment.hpp"
+#include "trace/operator.hpp"
+
+namespace parity {
+namespace {
+
+using Shapes = std::map<int64_t, std::vector<int64_t>>;
+
+Shapes shapes_of(const Program& program) {
+  Shapes shapes;
+  for (const Leaf& leaf : program.leaves) shapes[leaf.value.id] = leaf.value.shape;
+  for (const Op& op : program.ops)
+    for (const auto& output : op.outputs)
+      if (output) shapes.emplace(output->id, output->shape);
+  return shapes;
+}
+
+const std::vector<int64_t>* shape_of_argument(const Op& op, size_t index, const Shapes& shapes) {
+  if (index >= op.args.size() || !op.args[index].is_object() || !op.args[index].contains("v")) return nullptr;
+  const auto found = shapes.find(op.args[index]["v"].get<int64_t>());
+  return found == shapes.end() || found->second.empty() ? nullptr : &found->second;
+}
+
+int64_t product_of(const std::vector<int64_t>& shape) {
+  return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+}
+
+enum class Sums { last_axis, mat1_last_axis, weight_per_output, whole_over_result };
+
+struct SummingOp {
+  std::string_view kind;
+  Sums sums;
+};
+constexpr std::array kSumming{
+    SummingOp{"mm", Sums::last_axis},
+    SummingOp{"bmm", Sums::last_axis},
+    SummingOp{"addmm", Sums::mat1_last_axis},
+    SummingOp{"baddbmm", Sums::mat1_last_axis},
+    SummingOp{"_softmax", Sums::last_axis},
+    SummingOp{"convolution", Sums::weight_per_output},
+    SummingOp{"sum", Sums::whole_over_result},
+    SummingOp{"mean", Sums::whole_over_result},
+    SummingOp{"var", Sums::whole_over_result},
+    SummingOp{"var_mean", Sums::whole_over_result},
+    SummingOp{"native_layer_norm", Sums::last_axis},
+    SummingOp{"_fused_rms_norm", Sums::last_axis},
+    SummingOp{"native_group_norm", Sums::last_axis},
+    SummingOp{"linalg_vector_norm", Sums::whole_over_result},
+    SummingOp{"cumsum", Sums::last_axis},
+};
+
+int64_t sum_length(const Op& op, const Shapes& shapes) {
+  if (op.kind.find("attention") != std::string::npos) {  // over keys, after a product over the head's width
+    const auto *query = shape_of_argument(op, 0, shapes), *key = shape_of_argument(op, 1, shapes);
+    return query != nullptr && key != nullptr && key->size() > 1 ? std::max(query->back(), (*key)[key->size() - 2]) : 1;
+  }
+  const auto found =
+      std::find_if(kSumming.begin(), kSumming.end(), [&](const SummingOp& s) { return s.kind == op.kind; });
+  if (found == kSumming.end()) return 1;
+  const size_t index = found->sums == Sums::mat1_last_axis || found->sums == Sums::weight_per_output ? 1 : 0;
+  const auto* shape = shape_of_argument(op, index, shapes);
+  if (shape == nullptr) return 1;
+  if (found->sums == Sums::weight_per_output) return product_of(*shape) / std::max<int64_t>(1, shape->front());
+  if (found->sums != Sums::whole_over_result) return shape->back();
+  const int64_t results =
+      op.outputs.empty() || !op.outputs[0] ? 1 : std::max<int64_t>(1, product_of(op.outputs[0]->shape));
+  return std::max<int64_t>(1, product_of(*shape) / results);
+}
+
+bool is_product(const std::string& kind) {
+  return kind == "mm" || kind == "addmm" || kind == "bmm" || kind == "baddbmm" || kind == "convolution";
+}
+
+struct Named {
+  std::string_view op, kind;
+};
+// The op that gives a segment its name, the first that is found.
+constexpr std::array kNames{Named{"convolution", "conv"},
+                            Named{"addmm", "linear"},
+                            Named{"mm", "linear"},
+                            Named{"native_layer_norm", "layer_norm"},
+                            Named{"_fused_rms_norm", "rms_norm"},
+                            Named{"native_group_norm", "group_norm"},
+                            Named{"rsqrt", "rms_norm"},
+                            Named{"gelu", "gelu"},
+                            Named{"silu", "silu"},
+                            Named{"embedding", "embedding"},
+                            Named{"tanh", "gelu"},
+                            Named{"_softmax", "softmax"}};
+
+std::string kind_of(const Program& program, const Segment& segment) {
+  if (segment.attention) return "attention";
+  if (segment.identity()) return "copy";
+  if (segment.products > 1) return "";
+  for (const Named& named : kNames)
+    for (const size_t op : segment.ops)
+      if (program.ops[op].kind == named.op) return std::string(named.kind);
+  if (!segment.arithmetic)
+    return std::any_of(segment.ops.begin(), segment.ops.end(),
+                       [&](size_t op) { return program.ops[op].kind == "_to_copy"; })
+               ? "cast"
+               : "copy";
+  return "elementwise";
+}
+
+bool computes(const Op& op) {
+  static const std::array<std::string_view, 12> kMoves{"_to_copy",  "clone",           "cat",    "stack",
+                                                       "copy_",     "expand",          "index",  "index_select",
+                                                       "embedding", "constant_pad_nd", "repeat", "empty"};
+  return !op.view && std::find(kMoves.begin(), kMoves.end(), op.kind) == kMoves.end();
+}
+
+Segment describe(const Program& program, const Shapes& shapes, std::vector<size_t> ops) {
+  Segment segment;
+  segment.ops = std::move(ops);
+  bool softmax = false;
+  for (const size_t index : segment.ops) {
+    const Op& op = program.ops[index];
+    softmax = softmax || op.kind == "_softmax";
+    segment.attention = segment.attention || op.kind.find("attention") != std::string::npos;
+    segment.products += is_product(op.kind);
+    segment.sum_length = std::max(segment.sum_length, sum_length(op, shapes));
+    segment.arithmetic = segment.arithmetic || computes(op);
+  }
+  segment.attention = segment.attention || (softmax && segment.products >= 2);
+  segment.kind = kind_of(program, segment);
+  return segment;
+}
+
+}  // namespace
+
+std::vector<Segment> segments_of(const Program& program, const std::vector<bool>& marked) {
+  const Shapes shapes = shapes_of(program);
+  std::vector<Segment> segments;
+  const auto ops = program.ops_since(marked);
+  for (size_t b = 0; b < ops.size(); ++b) segments.push_back(marked[b] ? describe(program, shapes, ops[b]) : Segment{});
+  return segments;
+}
+
+}  // namespace parity

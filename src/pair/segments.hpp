@@ -1,0 +1,13 @@
+// Dividing a program at its compared values.
+#pragma once
+#include <vector>
+
+#include "core/segment.hpp"
+#include "trace/program.hpp"
+
+namespace parity {
+
+/// One a boundary. `marked`: those whose values the candidate gives.
+std::vector<Segment> segments_of(const Program& program, const std::vector<bool>& marked);
+
+}  // namespace parity

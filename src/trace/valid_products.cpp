@@ -1,0 +1,121 @@
+// Matrix products, convolutions and plain sums by other valid arithmetics: the summed axis reversed, or divided into
+// parts whose sums, in the accumulation dtype, are added before the one rounding at the end.
+#include <array>
+
+#include "trace/valid.hpp"
+
+namespace parity {
+namespace {
+
+at::Tensor part_of(const at::Tensor& t, int64_t axis, const SumPart& part) {
+  return t.slice(axis, part.begin, part.step == 1 ? part.begin + part.length : t.size(axis), part.step);
+}
+
+at::Tensor product(Arithmetic arithmetic, const at::Tensor& left, const at::Tensor& right) {
+  if (arithmetic == Arithmetic::transposed)  // the other operand's rows are walked
+    return at::matmul(right.transpose(-2, -1).contiguous(), left.transpose(-2, -1).contiguous()).transpose(-2, -1);
+  std::vector<at::Tensor> sums;
+  for (const SumPart& part : sum_parts(arithmetic, left.size(-1)))
+    sums.push_back(at::matmul(part_of(left, -1, part), part_of(right, -2, part)));
+  return added_up(arithmetic, std::move(sums));
+}
+
+std::optional<Results> multiply(ValidCall call, std::string_view left, std::string_view right, bool added) {
+  if (call.arithmetic == Arithmetic::reordered) {
+    call.flip(left, -1);
+    call.flip(right, -2);
+    return call.kernel(call.stack);
+  }
+  const at::Tensor a = call.tensor(left), b = call.tensor(right);
+  if (!a.defined() || !b.defined() || !at::isFloatingType(a.scalar_type()) || a.size(-1) == 0) return std::nullopt;
+  const at::ScalarType wide = sum_dtype(a.scalar_type());
+  at::Tensor result = product(call.arithmetic, a.to(wide), b.to(wide));
+  if (added) {
+    const double alpha = call.number("alpha", 1), beta = call.number("beta", 1);
+    if (alpha != 1) result = result * alpha;
+    if (beta != 0) result = result + call.tensor("self").to(wide) * beta;
+  }
+  return Results{result.to(a.scalar_type()).contiguous()};
+}
+
+std::optional<Results> mm(ValidCall call) { return multiply(std::move(call), "self", "mat2", false); }
+std::optional<Results> addmm(ValidCall call) { return multiply(std::move(call), "mat1", "mat2", true); }
+std::optional<Results> baddbmm(ValidCall call) { return multiply(std::move(call), "batch1", "batch2", true); }
+
+// Input channels in the opposite order, or in parts; bias with the last.
+std::optional<Results> convolution(ValidCall call) {
+  const c10::IValue *groups = call.find("groups"), *transposed = call.find("transposed");
+  if (groups == nullptr || groups->toInt() != 1 || (transposed != nullptr && transposed->toBool())) return std::nullopt;
+  if (call.arithmetic == Arithmetic::reordered) {
+    call.flip("input", 1);
+    call.flip("weight", 1);
+    return call.kernel(call.stack);
+  }
+  const at::Tensor input = call.tensor("input"), weight = call.tensor("weight"), bias = call.tensor("bias");
+  if (!input.defined() || !at::isFloatingType(input.scalar_type())) return std::nullopt;
+  const at::ScalarType wide = sum_dtype(input.scalar_type());
+  std::vector<at::Tensor> sums;
+  for (const SumPart& part : sum_parts(call.arithmetic, input.size(1))) {
+    *call.find("input") = part_of(input, 1, part).to(wide).contiguous(input.suggest_memory_format());
+    *call.find("weight") = part_of(weight, 1, part).to(wide).contiguous();
+    if (bias.defined()) *call.find("bias") = sums.empty() ? bias.to(wide) : at::zeros_like(bias, wide);
+    sums.push_back(*call.kernel(call.stack).at(0));
+  }
+  return Results{added_up(call.arithmetic, std::move(sums)).to(input.scalar_type())};
+}
+
+std::vector<int64_t> summed_axes(ValidCall& call, const at::Tensor& self) {
+  std::vector<int64_t> axes(self.dim());
+  for (int64_t i = 0; i < self.dim(); ++i) axes[i] = i;
+  if (c10::IValue* given = call.find("dim"); given != nullptr && given->isIntList() && !given->toIntVector().empty())
+    axes = given->toIntVector();
+  return axes;
+}
+
+std::optional<Results> reversed_sum(ValidCall call) {
+  const at::Tensor self = call.tensor("self");
+  if (!self.defined() || self.dim() == 0 || !at::isFloatingType(self.scalar_type())) return std::nullopt;
+  *call.find("self") = self.flip(summed_axes(call, self));
+  return call.kernel(call.stack);
+}
+
+// Over one axis, in parts; a mean is its sum over the length.
+std::optional<Results> sum_or_mean(ValidCall call, bool mean) {
+  if (call.arithmetic == Arithmetic::reordered) return reversed_sum(std::move(call));
+  const at::Tensor self = call.tensor("self");
+  if (!self.defined() || self.dim() == 0 || !at::isFloatingType(self.scalar_type())) return std::nullopt;
+  const std::vector<int64_t> axes = summed_axes(call, self);
+  if (axes.size() != 1 || (call.find("dtype") != nullptr && call.find("dtype")->isInt())) return std::nullopt;
+  const c10::IValue* keep = call.find("keepdim");
+  const int64_t length = self.size(axes[0]);
+  std::vector<at::Tensor> sums;
+  for (const SumPart& part : sum_parts(call.arithmetic, length))
+    sums.push_back(part_of(self, axes[0], part).to(sum_dtype(self.scalar_type())).sum(axes, keep && keep->toBool()));
+  at::Tensor result = added_up(call.arithmetic, std::move(sums));
+  if (mean) result = result / static_cast<double>(length);
+  return Results{result.to(self.scalar_type()).contiguous()};
+}
+
+std::optional<Results> sum(ValidCall call) { return sum_or_mean(std::move(call), false); }
+std::optional<Results> mean(ValidCall call) { return sum_or_mean(std::move(call), true); }
+std::optional<Results> variance(ValidCall call) {
+  return call.arithmetic == Arithmetic::reordered ? reversed_sum(std::move(call)) : std::nullopt;
+}
+
+constexpr std::array kProducts{
+    ValidForm{"aten::mm", mm},
+    ValidForm{"aten::bmm", mm},
+    ValidForm{"aten::addmm", addmm},
+    ValidForm{"aten::baddbmm", baddbmm},
+    ValidForm{"aten::convolution", convolution},
+    ValidForm{"aten::sum.dim_IntList", sum},
+    ValidForm{"aten::mean.dim", mean},
+    ValidForm{"aten::var.correction", variance},
+    ValidForm{"aten::var_mean.correction", variance},
+};
+
+}  // namespace
+
+std::span<const ValidForm> valid_products() { return kProducts; }
+
+}  // namespace parity

@@ -1,0 +1,195 @@
+// What a verdict of `compare` rests on: every doubt and every silence has a rule, and a case that goes red.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "core/error.hpp"
+#include "jobs/port_job.hpp"
+#include "judge/limits.hpp"
+#include "measure/local.hpp"
+#include "pair/port_pairing.hpp"
+#include "program_file.hpp"
+
+namespace parity {
+namespace {
+
+using testing::json;
+using testing::ProgramFile;
+using testing::ref;
+
+// The recording judged with `value` in place of the candidate's last tensor; only the paths in `recorded` are given
+// (empty: all).
+Report judged_with(ProgramFile& file, const at::Tensor& value, const std::vector<std::string>& recorded = {}) {
+  const Dump dump = file.dump();
+  const Program program = load_program(dump);
+  std::vector<CandidateTensor> tensors = tensors_of(dump, program);
+  if (!recorded.empty())
+    std::erase_if(tensors, [&](const CandidateTensor& t) {
+      return std::find(recorded.begin(), recorded.end(), t.path) == recorded.end();
+    });
+  REQUIRE(!tensors.empty());
+  if (value.defined()) tensors.back().load = [value] { return value; };
+  const PortPairing pairing = pair_by_name(program, tensors, &program, nullptr);
+  JobResult result = run_port_job(dump, program, tensors, pairing, {});
+  Report report;
+  report.ops = std::move(result.rows);
+  report.coverage[""] = std::move(result.coverage);
+  return report;
+}
+
+std::string words_of(const Report& report, Verdict verdict) {
+  for (const OpResult& row : report.ops)
+    if (row.verdict == verdict) return row.diagnosis;
+  return "";
+}
+
+// x - x: exactly zero on the candidate's own inputs, whatever the arithmetic.
+Report zero_judged(const at::Tensor& x, const at::Tensor& candidate) {
+  ProgramFile file("zero.h5");
+  const int64_t id = file.leaf(x);
+  file.op("aten::sub.Tensor", {ref(id), ref(id)}, {x - x});
+  return judged_with(file, candidate);
+}
+
+}  // namespace
+
+TEST_CASE("judge: where the reference is exactly zero, nothing but zero passes") {
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16})
+    for (const int64_t count : {1, 40}) {
+      CAPTURE(count);
+      const at::Tensor x = at::ones({count}, dtype) * 3;
+      CHECK(exit_status(zero_judged(x, at::zeros({count}, dtype))) == 0);
+      const Report five = zero_judged(x, at::full({count}, 5, dtype));
+      CHECK(exit_status(five) == 1);
+      CHECK(testing::contains(words_of(five, Verdict::fail), "exactly zero"));
+      CHECK(exit_status(zero_judged(x, at::full({count}, 1e-6, dtype))) == 1);
+    }
+}
+
+TEST_CASE("judge: constants, zeros and empty tensors are coverage, not doubt") {
+  ProgramFile file("constants.h5");
+  const at::Tensor x = at::randn({3, 5});
+  const int64_t id = file.leaf(x);
+  const int64_t ones = file.op("aten::ones_like", {ref(id)}, {at::ones_like(x)});
+  file.op("aten::slice.Tensor", {ref(id), 0, 0, 0}, {x.narrow(0, 0, 0)}, {}, {{"view", true}});
+  file.op("aten::mul.Tensor", {ref(id), ref(ones)}, {x * 1});
+  const Report report = judged_with(file, {});
+  CHECK(exit_status(report) == 0);
+  const auto& list = report.coverage.at("").not_exercised;
+  CHECK(std::any_of(list.begin(), list.end(), [](const auto& text) { return testing::contains(text, "constant"); }));
+}
+
+TEST_CASE("judge: a weight that no compared value moves with is said") {
+  for (const double gate : {0., .5}) {
+    CAPTURE(gate);
+    at::manual_seed(4);
+    ProgramFile file("gate.h5");
+    const at::Tensor x = at::randn({6, 8}), w = at::randn({8, 8}), g = at::full({8}, gate);
+    const int64_t in = file.leaf(x, {"inputs/0/x"}), weight = file.leaf(w, {"weights/branch.weight"}),
+                  by = file.leaf(g, {"weights/gate"});
+    const int64_t branch = file.op("aten::mm", {ref(in), ref(weight)}, {x.mm(w)});
+    const int64_t gated = file.op("aten::mul.Tensor", {ref(branch), ref(by)}, {x.mm(w) * g});
+    file.op("aten::add.Tensor", {ref(in), ref(gated)}, {x + x.mm(w) * g});
+    const Report report = judged_with(file, {}, {"~/add.0"});
+    REQUIRE(report.ops.size() >= 1);
+    const std::string hidden = words_of(report, Verdict::untrusted);
+    CHECK(testing::contains(hidden, "weights/branch.weight") == (gate == 0));
+    CHECK_FALSE(testing::contains(hidden, "weights/gate"));  // it moves with the gate itself
+    CHECK(exit_status(report) == (gate == 0 ? 3 : 0));
+  }
+}
+
+TEST_CASE("judge: a reference that does not reproduce itself here is not trusted") {
+  at::manual_seed(5);
+  const at::Tensor x = at::randn({6, 8}), w = at::randn({8, 8}), right = x.mm(w);
+  const auto judge = [&](const at::Tensor& recorded) {
+    ProgramFile file("edited.h5");
+    const int64_t in = file.leaf(x), weight = file.leaf(w);
+    file.op("aten::mm", {ref(in), ref(weight)}, {recorded});
+    return judged_with(file, right);
+  };
+  CHECK(exit_status(judge(right)) == 0);
+  CHECK(exit_status(judge(right * (1 + 1e-7))) == 0);  // another machine's kernel
+  const Report edited = judge(right * 1.001);
+  CHECK(exit_status(edited) == 3);
+  CHECK(testing::contains(words_of(edited, Verdict::untrusted), "does not come out here"));
+  at::Tensor broken = right.clone();
+  broken[0][0] = NAN;
+  CHECK(testing::contains(words_of(judge(broken), Verdict::untrusted), "NaN or Inf"));
+}
+
+TEST_CASE("judge: a recorded result that cannot be read is an error that names it") {
+  const at::Tensor x = at::randn({4, 4});
+  ProgramFile file("missing.h5");
+  const int64_t in = file.leaf(x);
+  file.event({{"e", "op"},
+              {"op", "aten::neg"},
+              {"in", -1},
+              {"args", json::array({ref(in)})},
+              {"kwargs", json::object()},
+              {"out", json::array({testing::value_json(77, x, "77")})}});
+  const Dump dump = file.dump();
+  const Program program = load_program(dump);
+  CandidateTensor given{.path = "~/neg.0", .dtype = at::kFloat, .shape = {4, 4}, .load = [x] { return -x; }};
+  const std::vector<CandidateTensor> tensors{given};
+  const PortPairing pairing = pair_by_name(program, tensors, nullptr, nullptr);
+  try {
+    run_port_job(dump, program, tensors, pairing, {});
+    FAIL("read what is not there");
+  } catch (const Error& error) {
+    CHECK(testing::contains(error.what(), "77"));
+  }
+}
+
+TEST_CASE("judge: a tie may be decided either way, anything else may not") {
+  at::Tensor x = at::arange(12, at::kFloat).reshape({2, 6});
+  x[0][3] = x[0][4] = 9;  // places 3 and 4 are equally large
+  const auto judge = [&](const std::vector<int64_t>& first) {
+    ProgramFile file("topk.h5");
+    const int64_t in = file.leaf(x);
+    const auto [values, places] = x.topk(2);
+    file.op("aten::topk", {ref(in), 2}, {values, places});
+    const Dump dump = file.dump();
+    const Program program = load_program(dump);
+    std::vector<CandidateTensor> tensors = tensors_of(dump, program);
+    std::erase_if(tensors, [](const CandidateTensor& t) { return t.dtype != at::kLong; });
+    REQUIRE(tensors.size() == 1);
+    at::Tensor other = places.clone();
+    other[0][0] = first[0];
+    other[0][1] = first[1];
+    tensors[0].load = [other] { return other; };
+    const PortPairing pairing = pair_by_name(program, tensors, &program, nullptr);
+    for (const OpResult& row : run_port_job(dump, program, tensors, pairing, {}).rows)
+      if (!row.candidate_path.empty()) return row.verdict;
+    return Verdict::missing;
+  };
+  CHECK(judge({3, 4}) == Verdict::pass);
+  CHECK(judge({4, 3}) == Verdict::pass);  // the same set
+  CHECK(judge({3, 1}) == Verdict::fail);
+}
+
+TEST_CASE("judge: sigma follows from the false-alarm budget and the number of tests") {
+  CHECK(sigma_limit(.05, 1) == doctest::Approx(1.95996).epsilon(1e-4));
+  CHECK(sigma_limit(.01, 1) == doctest::Approx(2.57583).epsilon(1e-4));
+  CHECK(sigma_limit(.01, 100) == doctest::Approx(3.88906).epsilon(2e-3));  // each at 1.005e-4
+  CHECK(sigma_limit(1e-4, 100000) > sigma_limit(1e-4, 1000));
+}
+
+TEST_CASE("judge: an error that a product spreads over rows counts once a row") {
+  at::manual_seed(6);
+  const at::Tensor spread = at::randn({1, 2048}, at::kDouble);
+  double most_elements = 0, most_rows = 0;
+  for (int i = 0; i < 50; ++i) {  // independent errors of 24 rows, each spread over 2048 outputs by the same weights
+    const at::Tensor d = at::randn({24, 1}, at::kDouble) * spread, g = at::randn({24, 1}, at::kDouble) * spread;
+    const Projection p = project(d, g, 1);
+    most_elements = std::max(most_elements, std::abs(p.z));
+    most_rows = std::max(most_rows, std::abs(p.z_rows));
+    CHECK(std::abs(p.sigma()) == doctest::Approx(std::min(std::abs(p.z), std::abs(p.z_rows))));
+  }
+  CHECK(most_elements > 20);  // elements alone: certain, and wrong
+  CHECK(most_rows < 4);
+  const at::Tensor d = at::randn({24, 2048}, at::kDouble);
+  CHECK(project(d + 0.2 * spread, spread.expand({24, 2048}), 1).z_rows > 6);  // a real one is seen
+}
+
+}  // namespace parity

@@ -1,0 +1,128 @@
+// The eight valid arithmetics: each is right (as near to fp64 as its dtype allows), and each is another one.
+#include <doctest/doctest.h>
+
+#include <ATen/ATen.h>
+
+#include <set>
+
+#include "core/dtype_kind.hpp"
+#include "core/precision.hpp"
+#include "program_file.hpp"
+
+namespace parity {
+namespace {
+
+using testing::json;
+using testing::ProgramFile;
+using testing::ref;
+
+constexpr int kArithmetics = 8;
+
+struct Case {
+  std::string op;
+  std::vector<at::Tensor> inputs;
+  std::vector<at::Tensor> results;
+  json more = json::array();  // arguments after the tensors
+  int fewest;    // different results among the eight, at least, in fp32; bf16 hides most on so few elements
+  double units;  // relative L2 against fp64, in unit roundoffs, at most
+};
+
+std::vector<Case> cases(at::ScalarType dtype) {
+  at::manual_seed(7);
+  const auto rand = [&](at::IntArrayRef shape) { return at::randn(shape).to(dtype); };
+  const at::Tensor a = rand({33, 200}), b = rand({200, 65}), bias = rand({65}), x = rand({2, 17, 96}) + 0.5,
+                   gain = rand({96}), shift = rand({96});
+  const at::Tensor q = rand({2, 4, 19, 32}), k = rand({2, 4, 150, 32}), v = rand({2, 4, 150, 32});
+  const auto norm = at::native_layer_norm(x, {96}, gain, shift, 1e-5);
+  const auto attended = at::_scaled_dot_product_flash_attention_for_cpu(q, k, v);
+  return {
+      {"aten::mm", {a, b}, {a.mm(b)}, json::array(), 3, 4},
+      {"aten::addmm", {bias, a, b}, {at::addmm(bias, a, b)}, json::array(), 3, 4},
+      {"aten::mean.dim", {x}, {x.mean({-1})}, json::array({json::array({-1})}), 2, 4},
+      {"aten::_softmax", {x}, {at::_softmax(x, -1, false)}, json::array({-1, false}), 2, 4},
+      {"aten::native_layer_norm", {x}, {std::get<0>(norm), std::get<1>(norm), std::get<2>(norm)}, json::array(), 3, 4},
+      {"aten::_scaled_dot_product_flash_attention_for_cpu",
+       {q, k, v},
+       {std::get<0>(attended), std::get<1>(attended)},
+       json::array(),
+       5,
+       is_half(dtype) ? 6. : 12.},
+  };
+}
+
+at::Tensor computed(const Dump& dump, const Program& program, const std::string& path, Precision precision,
+                    Arithmetic arithmetic) {
+  at::Tensor found;
+  ReplayOptions options;
+  options.precision = precision;
+  options.arithmetic = arithmetic;
+  replay(dump, program, options, [&](size_t b, const at::Tensor& value) -> std::optional<at::Tensor> {
+    if (program.boundaries[b].path == path) found = value.clone();
+    return std::nullopt;
+  });
+  REQUIRE(found.defined());
+  return found;
+}
+
+void check(const Case& c, at::ScalarType dtype) {
+  CAPTURE(c.op);
+  CAPTURE(dtype_name(dtype));
+  ProgramFile file("valid.h5");
+  json arguments = json::array();
+  for (const at::Tensor& input : c.inputs) arguments.push_back(ref(file.leaf(input)));
+  if (c.op == "aten::native_layer_norm") {
+    arguments.push_back(json::array({96}));
+    arguments.push_back(nullptr);
+    arguments.push_back(nullptr);
+    arguments.push_back(1e-5);
+  }
+  for (const json& more : c.more) arguments.push_back(more);
+  file.op(c.op, arguments, c.results, json::object(), {{"store", false}});
+  const Dump dump = file.dump();
+  const Program program = load_program(dump);
+  const std::string path = program.boundaries.front().path;
+  const at::Tensor oracle = computed(dump, program, path, Precision::fp64, Arithmetic::kernel).to(at::kDouble);
+  std::vector<at::Tensor> different;
+  for (int i = 0; i < kArithmetics; ++i) {
+    CAPTURE(i);
+    const at::Tensor value = computed(dump, program, path, Precision::recorded, static_cast<Arithmetic>(i));
+    CHECK((value.scalar_type() == dtype));
+    CHECK(value.sizes() == oracle.sizes());
+    const double error = ((value.to(at::kDouble) - oracle).norm() / oracle.norm()).item<double>();
+    CHECK(error <= c.units * unit_roundoff(dtype));
+    if (std::none_of(different.begin(), different.end(), [&](const at::Tensor& o) { return at::equal(o, value); }))
+      different.push_back(value);
+  }
+  CHECK(static_cast<int>(different.size()) >=
+        (dtype == at::kFloat || c.op.find("attention") != std::string::npos ? c.fewest : 1));
+}
+
+}  // namespace
+
+TEST_CASE("valid arithmetic: eight ways, each within rounding of fp64, in fp32 and bf16") {
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16})
+    for (const Case& c : cases(dtype)) check(c, dtype);
+}
+
+TEST_CASE("valid arithmetic: a query that sees no key gives zeros in every form") {
+  at::manual_seed(8);
+  const at::Tensor q = at::randn({1, 2, 3, 8}), k = at::randn({1, 2, 5, 8}), v = at::randn({1, 2, 5, 8});
+  at::Tensor mask = at::zeros({1, 1, 3, 5});
+  mask.select(2, 1).fill_(-INFINITY);
+  const auto [out, sums] = at::_scaled_dot_product_flash_attention_for_cpu(q, k, v, 0, false, mask);
+  ProgramFile file("blind.h5");
+  const int64_t iq = file.leaf(q), ik = file.leaf(k), iv = file.leaf(v), im = file.leaf(mask);
+  file.op("aten::_scaled_dot_product_flash_attention_for_cpu", {ref(iq), ref(ik), ref(iv)}, {out, sums},
+          {{"attn_mask", ref(im)}});
+  const Dump dump = file.dump();
+  const Program program = load_program(dump);
+  const std::string path = program.boundaries.front().path;
+  for (int i = 2; i < kArithmetics; ++i) {
+    CAPTURE(i);
+    const at::Tensor value = computed(dump, program, path, Precision::recorded, static_cast<Arithmetic>(i));
+    CHECK(value.select(2, 1).abs().max().item<double>() == 0);
+    CHECK(at::isfinite(value).all().item<bool>());
+  }
+}
+
+}  // namespace parity
