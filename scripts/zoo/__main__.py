@@ -3,6 +3,7 @@
     PYTHONPATH=scripts:probes/python .venv-models/bin/python -m zoo run --families 'qwen*,bert' --faults 6 --benign all --json /tmp/zoo.json
 """
 import argparse
+import os
 import sys
 from pathlib import Path
 
@@ -115,4 +116,6 @@ def main(arguments=None):
 
 
 if __name__ == "__main__":
+    if os.environ.get("PYTHONHASHSEED") != "0":   # some models go through sets: the order of their calls must be the same in every process
+        os.execve(sys.executable, [sys.executable, "-m", "zoo", *sys.argv[1:]], {**os.environ, "PYTHONHASHSEED": "0"})
     sys.exit(main())
