@@ -15,8 +15,8 @@ namespace {
 
 class InStep {
  public:
-  InStep(const Dump& dump, const Program& program, const std::vector<ReplayOptions>& lanes,
-         const BoundaryVisitor& visit, const DeviationSource& source, const OpObserver& observer)
+  InStep(const Dump& dump, const Program& program, const std::vector<ReplayOptions>& lanes, const EventVisitor& visit,
+         const DeviationSource& source, const OpObserver& observer)
       : program_(program), visit_(visit), source_(source), observer_(observer), flow_(analyse_flow(program)) {
     for (const ReplayOptions& options : lanes) {
       lanes_.push_back(std::make_unique<Lane>(dump, program, flow_, options));
@@ -93,7 +93,7 @@ class InStep {
   }
 
   const Program& program_;
-  const BoundaryVisitor& visit_;
+  const EventVisitor& visit_;
   const DeviationSource& source_;
   const OpObserver& observer_;
   Flow flow_;
@@ -105,7 +105,7 @@ class InStep {
 }  // namespace
 
 std::vector<ReplayReport> replay_in_step(const Dump& dump, const Program& program,
-                                         const std::vector<ReplayOptions>& lanes, const BoundaryVisitor& visit,
+                                         const std::vector<ReplayOptions>& lanes, const EventVisitor& visit,
                                          const DeviationSource& deviations, const OpObserver& observer) {
   // Recorded below autograd and autocast, so replayed below them.
   const at::AutoDispatchBelowADInplaceOrView below_autograd;

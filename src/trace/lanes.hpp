@@ -23,7 +23,7 @@ struct BoundaryEvent {
 
 /// One a replay: the value to go on from; nullopt leaves the computed one. Deviations go on from their replay's.
 using Replacements = std::vector<std::optional<at::Tensor>>;
-using BoundaryVisitor = std::function<Replacements(const BoundaryEvent&)>;
+using EventVisitor = std::function<Replacements(const BoundaryEvent&)>;
 
 /// The deviations to be started at op `op`; each must rewrite that op, and later ones only besides.
 using DeviationSource = std::function<std::vector<Deviation>(int op)>;
@@ -35,7 +35,7 @@ using OpObserver = std::function<void(int op, const std::function<at::Tensor(int
 /// each deviation what differs from its replay until everything that differs has been replaced or dropped. Throws Error
 /// as `replay`.
 std::vector<ReplayReport> replay_in_step(const Dump& dump, const Program& program,
-                                         const std::vector<ReplayOptions>& lanes, const BoundaryVisitor& visit,
+                                         const std::vector<ReplayOptions>& lanes, const EventVisitor& visit,
                                          const DeviationSource& deviations = nullptr,
                                          const OpObserver& observer = nullptr);
 
