@@ -30,9 +30,9 @@ def _run(args):
     def each(rows):
         if args.json:
             runner.save(args.json, rows, command=" ".join(sys.argv), machine=_machine(), totals=tables.Tally(rows).numbers())
-    rows = runner.run(_selected(args), args.binary.resolve(), args.faults, args.benign, args.jobs, args.limit, each)
+    rows = runner.run(_selected(args), args.binary.resolve(), args.faults, args.benign, args.jobs, args.limit, each, elsewhere=not args.sample)
     print(tables.text(rows, not args.totals))
-    return 0
+    return 1 if tables.Tally(rows).shortfalls() else 0
 
 
 def _machine():

@@ -144,14 +144,14 @@ class Unit:
         path.unlink()
 
 
-def run(entry, dtype, binary, faults, benign, limit=check.TIME_LIMIT):
+def run(entry, dtype, binary, faults, benign, limit=check.TIME_LIMIT, elsewhere=True):
     """Rows of all cases: `faults` and `benign` are how many of each (None: all). Refused ones do not count towards them."""
     with tempfile.TemporaryDirectory(prefix=f"zoo-{entry.name}-") as folder:
         start = time.monotonic()
         unit = Unit(entry, dtype, folder, binary, limit)
         rows = list(unit.itself())
         for make, cases, most in ((lambda f, _i: unit.fault(f), faults_of(entry, dtype, unit.model), faults),
-                                  (unit.benign, benign_of(entry, dtype, unit.model), benign)):
+                                  (unit.benign, benign_of(entry, dtype, unit.model, elsewhere), benign)):
             accepted = 0
             for case in cases:
                 if most is not None and accepted >= most:
