@@ -3,6 +3,7 @@
     PYTHONPATH=scripts:probes/python .venv-models/bin/python -m zoo run --families 'qwen*,bert' --faults 6 --benign all --json /tmp/zoo.json
 """
 import argparse
+import os
 import sys
 from pathlib import Path
 
@@ -29,9 +30,9 @@ def _run(args):
     def each(rows):
         if args.json:
             runner.save(args.json, rows, command=" ".join(sys.argv), machine=_machine(), totals=tables.Tally(rows).numbers())
-    rows = runner.run(_selected(args), args.binary.resolve(), args.faults, args.benign, args.jobs, args.limit, each)
+    rows = runner.run(_selected(args), args.binary.resolve(), args.faults, args.benign, args.jobs, args.limit, each, elsewhere=not args.sample)
     print(tables.text(rows, not args.totals))
-    return 0
+    return 1 if tables.Tally(rows).shortfalls() else 0
 
 
 def _machine():
@@ -115,4 +116,6 @@ def main(arguments=None):
 
 
 if __name__ == "__main__":
+    if os.environ.get("PYTHONHASHSEED") != "0":   # some models go through sets: the order of their calls must be the same in every process
+        os.execve(sys.executable, [sys.executable, "-m", "zoo", *sys.argv[1:]], {**os.environ, "PYTHONHASHSEED": "0"})
     sys.exit(main())

@@ -15,7 +15,7 @@ from selftest_models import capture, kernels
 from .places import norm_kind, norms
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Change:
     name: str
     active: Callable = contextlib.nullcontext      # a context manager

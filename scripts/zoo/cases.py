@@ -54,7 +54,7 @@ def faults_of(entry, dtype, model):
     return [Fault(operator, path, COMPANY[(start + i) % len(COMPANY)], RECORDED[(start // 7 + i) % len(RECORDED)]) for i, (operator, path) in enumerate(queue)]
 
 
-def benign_of(entry, dtype, model):
-    """The benign changes that apply, in an order of this entry's own."""
-    found = [c for c in CHANGES.values() if c.applies(entry, model)]
+def benign_of(entry, dtype, model, elsewhere=True):
+    """The benign changes that apply, in an order of this entry's own; those that need a process of their own (10 s to start) only with `elsewhere`."""
+    found = [c for c in CHANGES.values() if c.applies(entry, model) and (elsewhere or not c.environment)]
     return sorted(found, key=lambda c: number(entry.name, dtype, c.name))

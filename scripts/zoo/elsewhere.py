@@ -13,7 +13,7 @@ _helpers = {}
 
 def _helper(change):
     if change.name not in _helpers or _helpers[change.name].poll() is not None:
-        environment = {**os.environ, **change.environment, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+        environment = {**os.environ, **change.environment, "PYTHONHASHSEED": "0", "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
         _helpers[change.name] = subprocess.Popen([sys.executable, "-m", "zoo", "serve"], env=environment, text=True, stdin=subprocess.PIPE,
                                                  stdout=subprocess.PIPE)
     return _helpers[change.name]
@@ -22,8 +22,8 @@ def _helper(change):
 @atexit.register
 def _end():
     for helper in _helpers.values():
-        helper.stdin.close()
-        helper.wait(10)
+        helper.kill()   # it has nothing to finish
+        helper.wait()
 
 
 def boundaries(entry, dtype, change):
@@ -52,5 +52,8 @@ def serve():
             answer = "done"
         except Exception as e:   # the asking process says which case it was
             answer = f"{type(e).__name__}: {e}".replace("\n", " ")
-        print(answer, flush=True)
+        try:
+            print(answer, flush=True)
+        except BrokenPipeError:   # whoever asked was stopped
+            os._exit(1)
     return 0

@@ -10,12 +10,12 @@ from .cases import number
 from .catalogue import ENTRIES
 from .tables import wrong
 
-SAMPLE = dict(entries=2, faults=3, benign=2)   # what CI runs: entries of each kind and half, in one dtype each
+SAMPLE = dict(half="development", entries=3, faults=3, benign=2)   # what CI runs: so many entries of each kind, in one dtype each
 
 
 def selection(families="*", half="all", dtypes=("fp32", "bf16"), sample=False):
-    """[(entry, dtype)]; with `sample` some of each kind and half, one dtype of each in turn. Raises ValueError where nothing is selected."""
-    patterns = families.split(",")
+    """[(entry, dtype)]; with `sample` some of each kind, one dtype of each in turn. Raises ValueError where nothing is selected."""
+    patterns, half = families.split(","), SAMPLE["half"] if sample else half
     some = [e for e in ENTRIES.values() if any(fnmatch.fnmatch(e.name, p) for p in patterns) and half in ("all", e.half)]
     if sample:
         units = [(e, d) for i, e in enumerate(_sampled(some)) for d in dtypes if d in e.dtypes and (d == dtypes[i % len(dtypes)] or len(e.dtypes) == 1)]
@@ -29,19 +29,19 @@ def selection(families="*", half="all", dtypes=("fp32", "bf16"), sample=False):
 def _sampled(entries):
     groups = {}
     for e in sorted(entries, key=lambda e: number(e.name, "sample")):
-        groups.setdefault((e.kind, e.half), []).append(e)
-    return [e for _key, members in sorted(groups.items()) for e in members[:SAMPLE["entries"]]]
+        groups.setdefault(e.kind, []).append(e)
+    return [e for _kind, members in sorted(groups.items()) for e in members[:SAMPLE["entries"]]]
 
 
-def _one(name, dtype, binary, faults, benign, limit):
+def _one(name, dtype, *how):
     from . import quiet
     quiet()
-    return unit.run(ENTRIES[name], dtype, binary, faults, benign, limit)
+    return unit.run(ENTRIES[name], dtype, *how)
 
 
-def run(units, binary, faults=None, benign=None, jobs=1, limit=120, each=None):
+def run(units, binary, faults=None, benign=None, jobs=1, limit=120, each=None, elsewhere=True):
     """Rows of all units, in the order of `units`; each(rows so far) is told after every unit."""
-    tasks = [(e.name, d, binary, faults, benign, limit) for e, d in units]
+    tasks = [(e.name, d, binary, faults, benign, limit, elsewhere) for e, d in units]
     rows = []
     for part in _parts(tasks, jobs):
         rows += part

@@ -3,6 +3,8 @@ import statistics
 
 from .intervals import share
 
+LEAST = {"recall": 0.99, "right module": 0.97, "green against itself": 1.0}             # what is asked of the judge, as shares
+MOST = {"false alarms": 0.0, "benign inconclusive": 0.05, "errors": 0.0}
 
 class Tally:
     """Counts over some rows."""
@@ -26,6 +28,14 @@ class Tally:
             "errors": count([*self.faults, *self.benign, *self.itself], lambda r: r["verdict"] == "error"),
             "green against itself": count(self.itself, lambda r: r["verdict"] == "pass"),
         }
+
+    def shortfalls(self):
+        """What is asked and not reached, as lines; shares of nothing ask nothing."""
+        found = {name: pair for name, pair in self.numbers().items() if pair[1]}
+        return [*(f"{name}: {share(*found[name])}, asked: at least {least:.0%}" for name, least in LEAST.items()
+                  if name in found and found[name][0] < least * found[name][1]),
+                *(f"{name}: {share(*found[name])}, asked: at most {most:.0%}" for name, most in MOST.items()
+                  if name in found and found[name][0] > most * found[name][1])]
 
     def seconds(self):
         times = [r["seconds"] for r in (*self.faults, *self.benign, *self.itself)]
@@ -100,4 +110,5 @@ def totals(rows):
     tally = Tally(rows)
     middle, most = tally.seconds()
     lines = [f"{name:22s} {share(*pair)}" for name, pair in tally.numbers().items()]
-    return [*lines, f"{'refused':22s} {len(tally.refused)}", f"{'seconds a compare':22s} median {middle:.2f}, at most {most:.2f}"]
+    return [*lines, f"{'refused':22s} {len(tally.refused)}", f"{'seconds a compare':22s} median {middle:.2f}, at most {most:.2f}",
+            *(f"short of what is asked: {line}" for line in tally.shortfalls())]

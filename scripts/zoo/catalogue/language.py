@@ -1,4 +1,4 @@
-"""Decoders. Wide ones have eight times the elements: what is judged by direction depends on how many there are."""
+"""Decoders. Wide ones have some four times the elements: what is judged by direction depends on how many there are."""
 from ..entry import Entry
 from ..inputs import steps, tokens
 
