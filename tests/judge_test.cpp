@@ -66,6 +66,22 @@ TEST_CASE("judge: where the reference is exactly zero, nothing but zero passes")
     }
 }
 
+TEST_CASE("judge: a gain as small as other kernels' fp32 means and roots make has no name") {
+  at::manual_seed(3);
+  const at::Tensor x = at::randn({64, 512}).to(at::kBFloat16);
+  const auto judged = [&](double gain) {
+    ProgramFile file("gain.h5");
+    file.op("aten::tanh", {ref(file.leaf(x))}, {x.tanh()});
+    return judged_with(file, (x.to(at::kDouble).tanh() * (1 + gain)).to(at::kBFloat16));
+  };
+  const Report green = judged(1e-6);  // group norm with channels last: 8e-7, a few elements of thousands
+  CAPTURE(words_of(green, Verdict::fail));
+  CHECK(exit_status(green) == 0);
+  const Report red = judged(2e-5);
+  CHECK(exit_status(red) == 1);
+  CHECK(testing::contains(words_of(red, Verdict::fail), "gain"));
+}
+
 TEST_CASE("judge: constants, zeros and empty tensors are coverage, not doubt") {
   ProgramFile file("constants.h5");
   const at::Tensor x = at::randn({3, 5});

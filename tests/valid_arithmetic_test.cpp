@@ -111,6 +111,43 @@ TEST_CASE("valid arithmetic: eight ways, each within rounding of fp64, in fp32 a
     for (const Case& c : cases(dtype)) check(c, dtype);
 }
 
+TEST_CASE("valid arithmetic: an LSTM layer of oneDNN has an oracle and another kernel") {
+  at::manual_seed(9);
+  const int64_t hidden = 16;
+  const at::Tensor x = at::randn({11, 2, 24}), h = at::randn({2, hidden}), c = at::randn({2, hidden});
+  const at::Tensor w = at::randn({4 * hidden, 24}) / 5, u = at::randn({4 * hidden, hidden}) / 4,
+                   b = at::randn({4 * hidden}), d = at::randn({4 * hidden});
+  for (const bool reverse : {false, true}) {
+    CAPTURE(reverse);
+    at::Tensor state = h.to(at::kDouble), cell = c.to(at::kDouble), last;
+    for (int64_t i = 0; i < x.size(0); ++i) {  // Hochreiter and Schmidhuber 1997, with PyTorch's order of gates
+      const at::Tensor in = x.select(0, reverse ? x.size(0) - 1 - i : i).to(at::kDouble);
+      const auto gate = (in.mm(w.to(at::kDouble).t()) + state.mm(u.to(at::kDouble).t()) + b + d).chunk(4, 1);
+      cell = gate[1].sigmoid() * cell + gate[0].sigmoid() * gate[2].tanh();
+      state = gate[3].sigmoid() * cell.tanh();
+    }
+    const auto [y, hy, cy, space] =
+        at::mkldnn_rnn_layer(x, w, u, b, d, h, c, reverse, at::IntArrayRef{}, 2, hidden, 1, true, false, false, false);
+    ProgramFile file("lstm.h5");
+    json arguments = json::array();
+    for (const at::Tensor& t : {x, w, u, b, d, h, c}) arguments.push_back(ref(file.leaf(t)));
+    for (const json& more : {json(reverse), json::array(), json(2), json(hidden), json(1), json(true), json(false),
+                             json(false), json(false)})
+      arguments.push_back(more);
+    file.op("aten::mkldnn_rnn_layer", arguments, {y, hy, cy}, json::object(), {{"store", false}});
+    const Dump dump = file.dump();
+    const Program program = load_program(dump);
+    const std::string path = program.boundaries.front().path;
+    const auto end = [&](Precision precision, Arithmetic arithmetic) {
+      const at::Tensor all = computed(dump, program, path, precision, arithmetic);
+      return all.select(0, reverse ? 0 : x.size(0) - 1).to(at::kDouble);
+    };
+    CHECK(at::allclose(end(Precision::fp64, Arithmetic::kernel), state, 1e-12, 1e-14));
+    CHECK(at::allclose(end(Precision::recorded, Arithmetic::kernel), state, 1e-5, 1e-6));
+    CHECK(at::allclose(end(Precision::recorded, Arithmetic::transposed), state, 1e-5, 1e-6));
+  }
+}
+
 TEST_CASE("valid arithmetic: a query that sees no key gives zeros in every form") {
   at::manual_seed(8);
   const at::Tensor q = at::randn({1, 2, 3, 8}), k = at::randn({1, 2, 5, 8}), v = at::randn({1, 2, 5, 8});

@@ -51,7 +51,7 @@ class Matcher {
     for (const DeviatingValue& d : event_.deviating)
       if (!hypotheses_[d.deviation].valid) add(hypotheses_[d.deviation], raised(d.value));
     pursue();
-    FaultHypothesis gain{"gain", "all values scaled", Gate::logic, false, {}};
+    FaultHypothesis gain{std::string(kGain), "all values scaled", Gate::logic, false, {}};
     gain.rank = 3;  // many faults scale a little on the way: any other name says more
     add_direction(gain, recorded_, recorded_);
     return std::move(found_);
@@ -101,6 +101,7 @@ class Matcher {
     f.noise = noise_ / difference_;
     if (!(f.fit.size > 0)) return;
     f.rest = rest(candidate_ - base - (h.fixed_amplitude ? 1 : f.fit.amplitude) * direction);
+    if (!h.fixed_amplitude) f.free_size = std::abs(f.fit.amplitude) * f.fit.size;
     if (!h.fixed_amplitude && std::abs(f.fit.z) > kFitting.worth_rounding) add_rounded(f, direction);
     if (std::abs(f.fit.z) > kFitting.worth_a_null) f.null_amplitude = null_amplitude(direction, base, cast);
     found_.push_back(std::move(f));
@@ -153,6 +154,7 @@ class Matcher {
     if (!is_half(dtype_) || !wide_.defined() || given_.scalar_type() != dtype_) return;
     const double amplitude = amplitude_by_rounding(wide_, direction, given_);
     const at::Tensor changed = raised((wide_ + amplitude * direction).to(dtype_));
+    f.free_size = std::abs(amplitude) * f.fit.size;
     f.fit = fit(candidate_ - exact_, changed - exact_, false);
     if (!(f.fit.size > 0)) return;
     f.rest = rest(candidate_ - changed);

@@ -28,8 +28,8 @@ std::vector<at::Tensor> valid_values(const BoundaryEvent& event, const std::vect
 
 /// Every hypothesis that reaches the boundary (`hypotheses` by deviation number), and a gain of all values, projected
 /// on the difference. Changes of fixed size were run beside the replay on the recorded kernels, exactly only where
-/// they change something, so that they predict single flipped roundings; free sizes (an eps, a gain) are estimated. `final_op`: the op that made the boundary's
-/// value, -1 for none.
+/// they change something, so that they predict single flipped roundings; free sizes (an eps, a gain) are estimated.
+/// `final_op`: the op that made the boundary's value, -1 for none.
 std::vector<Finding> match_hypotheses(const BoundaryEvent& event, const at::Tensor& candidate,
                                       const std::vector<FaultHypothesis>& hypotheses, int final_op);
 

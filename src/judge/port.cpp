@@ -211,12 +211,15 @@ class PortJudge {
                     truncated ? "truncation: every change is towards zero; " : "", percent(unequal), percent(limit)));
   }
 
+  double gain_limit() const {
+    return std::max({limits_.gain_in_u.value * unit_, limits_.null_gain_factor.value * std::abs(e_.null_gain.amplitude),
+                     is_half(e_.reference_dtype) ? 0 : limits_.fp32_gain_in_u.value * unit_});
+  }
+
   bool bias() {
     if (fp64_ || !number() || e_.scale == 0 || count_ < limits_.bias_elements.value) return false;
     const double z = std::max(limits_.z.value, limits_.null_z_factor.value * std::abs(e_.null_gain.sigma()));
-    const double gain =
-        std::max({limits_.gain_in_u.value * unit_, limits_.null_gain_factor.value * std::abs(e_.null_gain.amplitude),
-                  is_half(e_.reference_dtype) ? 0 : limits_.fp32_gain_in_u.value * unit_});
+    const double gain = gain_limit();
     row_.limits.push_back({"gain", gain, false, limits_.gain_in_u.origin});
     row_.limits.back().measured = std::abs(e_.gain.amplitude);
     if (std::abs(e_.gain.sigma()) <= z || std::abs(e_.gain.amplitude) <= gain) return false;
@@ -231,6 +234,7 @@ class PortJudge {
     if (!is_half(e_.reference_dtype) && !best_->fixed_amplitude &&
         std::abs(best_->fit.amplitude) * best_->fit.size <= limits_.elementwise_library.value * unit_)
       return false;
+    if (best_->fault == kGain && best_->free_size > 0 && best_->free_size <= gain_limit()) return false;
     if (!explains_the_difference(*best_, is_half(e_.reference_dtype), limits_)) return false;
     return fail(
         best_->gate,

@@ -164,6 +164,22 @@ Results scaled_mm(const c10::FunctionSchema& schema, const torch::jit::Stack& st
   return {std::move(output)};
 }
 
+// One layer of an LSTM in one direction over (time, batch, features), as oneDNN runs it: y, h and c
+// (aten/src/ATen/native/ mkldnn/RNN.cpp). at::lstm takes another kernel in fp64, and everywhere when oneDNN is off.
+Results lstm_layer(const c10::FunctionSchema& schema, const torch::jit::Stack& stack) {
+  constexpr int64_t kLstm = 2;  // of dnnl's cells; LibTorch records no other
+  const Arguments given(schema, stack);
+  if (given.number("mode") != kLstm) throw Error("a oneDNN layer that is not an LSTM is not known here");
+  const at::Tensor h = given.required("hx_"), c = given.required("cx_");
+  const bool reverse = given.flag("reverse"), biases = given.flag("has_biases");
+  std::vector<at::Tensor> weights{given.required("weight0"), given.required("weight1")};
+  if (biases) weights.insert(weights.end(), {given.required("weight2"), given.required("weight3")});
+  const at::Tensor input = reverse ? given.required("input").flip({0}) : given.required("input");
+  const auto layered = [&](const at::Tensor& state) { return state.reshape({1, input.size(1), -1}); };
+  auto [y, hy, cy] = at::lstm(input, {layered(h), layered(c)}, weights, biases, 1, 0, false, false, false);
+  return {reverse ? y.flip({0}) : y, hy.reshape(h.sizes()), cy.reshape(c.sizes())};
+}
+
 constexpr std::array kDefinitions{
     Definition{"aten::_scaled_dot_product_flash_attention_for_cpu", true, sdpa_masked},
     Definition{"aten::_scaled_dot_product_flash_attention", false, sdpa_masked},
@@ -175,6 +191,7 @@ constexpr std::array kDefinitions{
     Definition{"aten::_efficient_attention_forward", false, attention_heads_last},
     Definition{"aten::_grouped_mm", true, grouped_mm},
     Definition{"aten::_scaled_mm", true, scaled_mm},
+    Definition{"aten::mkldnn_rnn_layer", true, lstm_layer},
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 // parts whose sums, in the accumulation dtype, are added before the one rounding at the end.
 #include <array>
 
+#include "trace/definitions.hpp"
 #include "trace/valid.hpp"
 
 namespace parity {
@@ -84,6 +85,13 @@ std::optional<Results> convolution(ValidCall call) {
   return Results{added_up(call.arithmetic, std::move(sums)).to(input.scalar_type())};
 }
 
+// Step by step, as LibTorch has it without oneDNN.
+std::optional<Results> lstm_layer(ValidCall call) {
+  if (call.arithmetic != Arithmetic::transposed) return std::nullopt;
+  const WithoutOnednn without;
+  return find_definition("aten::mkldnn_rnn_layer")->compute(call.schema, call.stack);
+}
+
 std::vector<int64_t> summed_axes(ValidCall& call, const at::Tensor& self) {
   std::vector<int64_t> axes(self.dim());
   for (int64_t i = 0; i < self.dim(); ++i) axes[i] = i;
@@ -128,6 +136,7 @@ constexpr std::array kProducts{
     ValidForm{"aten::addmm", addmm},
     ValidForm{"aten::baddbmm", baddbmm},
     ValidForm{"aten::convolution", convolution},
+    ValidForm{"aten::mkldnn_rnn_layer", lstm_layer},
     ValidForm{"aten::sum.dim_IntList", sum},
     ValidForm{"aten::mean.dim", mean},
     ValidForm{"aten::var.correction", variance},
