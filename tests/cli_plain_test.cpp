@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <array>
+
 #include "command.hpp"
 #include "core/plain.hpp"
 #include "program_file.hpp"
@@ -42,11 +44,51 @@ void check_clean_files(const std::filesystem::path& folder) {
     const std::string suffix = entry.path().extension();
     if (suffix != ".md" && suffix != ".html" && suffix != ".xml" && suffix != ".svg" && suffix != ".json") continue;
     CAPTURE(entry.path().string());
-    const std::string text = read_text(entry.path());
+    std::string text = read_text(entry.path());
     CHECK_FALSE(text.empty());
+    if (suffix == ".svg")
+      text.erase(std::remove(text.begin(), text.end(), '\t'), text.end());  // gnuplot indents by them
     if (suffix != ".json") CHECK(unprintable(text) == "");  // JSON escapes what it must; a reader gets the name itself
     CHECK(("\n" + text).find("\n# forged") == std::string::npos);
   }
+}
+
+json named(json value, const std::string& name) {
+  value["n"] = name;
+  return value;
+}
+
+json call(int id, const std::string& path, const json& input) {
+  return {{"e", "call"},
+          {"id", id},
+          {"path", path},
+          {"call", 0},
+          {"parent", id - 1},
+          {"class", "Class" + kHostile},
+          {"inputs", json::array({input})},
+          {"literals", {{"text", kHostile}}},
+          {"grad", false},
+          {"autocast", nullptr}};
+}
+
+// The model, a module in it, and in this one op on the leaves 0 (an input) and 1 (a weight), which gives value 2.
+void write_program(parity::testing::RecordingFile& file, const std::array<at::Tensor, 3>& values) {
+  const auto& [x, w, y] = values;
+  for (const int id : {0, 1}) {
+    json leaf = value_json(id, id == 0 ? x : w, std::to_string(id));
+    leaf.update({{"e", "leaf"}, {"names", {id == 0 ? "inputs/0/" + kHostile : "weights/w" + kHostile}}});
+    file.event(leaf);
+  }
+  const json input = named(value_json(0, x, "0"), kHostile), result = named(value_json(2, y, "2"), kHostile);
+  file.event(call(0, "", input));
+  file.event(call(1, "block" + kHostile, input));
+  file.event({{"e", "op"},
+              {"op", "aten::mul.Tensor"},
+              {"in", 1},
+              {"args", {ref(0), ref(1)}},
+              {"kwargs", json::object()},
+              {"out", {value_json(2, y, "2")}}});
+  for (const int id : {1, 0}) file.event({{"e", "ret"}, {"id", id}, {"outputs", json::array({result})}});
 }
 
 // A module and a weight of that name, an op inside; the values as given.
@@ -63,34 +105,7 @@ void write(const std::filesystem::path& path, float factor, const std::string& l
   file.value("2", y);
   file.link("inputs/0/" + kHostile, "0");
   file.link("weights/w" + kHostile, "1");
-  if (level == "op") {
-    const auto named = [](json value, const std::string& name) {
-      value["n"] = name;
-      return value;
-    };
-    for (const int id : {0, 1}) {
-      json leaf = value_json(id, id == 0 ? x : w, std::to_string(id));
-      leaf.update({{"e", "leaf"}, {"names", {id == 0 ? "inputs/0/" + kHostile : "weights/w" + kHostile}}});
-      file.event(leaf);
-    }
-    file.event({{"e", "call"},
-                {"id", 0},
-                {"path", "block" + kHostile},
-                {"call", 0},
-                {"parent", -1},
-                {"class", "Class" + kHostile},
-                {"inputs", {named(value_json(0, x, "0"), kHostile)}},
-                {"literals", {{"text", kHostile}}},
-                {"grad", false},
-                {"autocast", nullptr}});
-    file.event({{"e", "op"},
-                {"op", "aten::mul.Tensor"},
-                {"in", 0},
-                {"args", {ref(0), ref(1)}},
-                {"kwargs", json::object()},
-                {"out", {value_json(2, y, "2")}}});
-    file.event({{"e", "ret"}, {"id", 0}, {"outputs", {named(value_json(2, y, "2"), kHostile)}}});
-  }
+  if (level == "op") write_program(file, {x, w, y});
   json point = value_json(2, y, "2");
   point.update({{"e", "point"}, {"path", "point" + kHostile}, {"call", 0}, {"role", "output"}, {"class", kHostile}});
   file.event(point);
@@ -109,6 +124,39 @@ TEST_CASE("plain: control characters, marks of direction and bytes that are no t
   CHECK(parity::plain(parity::plain(kHostile)) == parity::plain(kHostile));
 }
 
+TEST_CASE("cli: names in a recording reach the console and the reports as printable text") {
+  const Scratch scratch;
+  const auto good = scratch / "good.h5", bad = scratch / "bad.h5", out = scratch / "out", extract = scratch / "e.h5";
+  write(good, 1);
+  write(bad, 1.5F);
+  check_clean(parity_check("inspect" + quoted(good)), 0);
+  check_clean(parity_check("inspect --ops" + quoted(good)), 0);
+  check_clean(parity_check("inspect --verify" + quoted(good) + " --json" + quoted(scratch / "i.json")), 0);
+  CHECK(parity_check("inspect" + quoted(good)).out.find("block") != std::string::npos);
+  const Finished compared = parity_check("compare" + quoted(good) + quoted(bad) + " --out" + quoted(out));
+  CHECK(compared.status == 1);
+  check_clean(compared, 0);
+  check_clean_files(out);
+  check_clean(parity_check("paths" + quoted(good) + quoted(bad)), 0);
+  check_clean(parity_check("blame" + quoted(good) + quoted(bad)), 0);
+  check_clean(parity_check("weights" + quoted(good) + quoted(bad)), 0);
+  const std::string layer = "block" + kHostile;
+  const Finished extracted = parity_check("extract" + quoted(good) + " --layer '" + layer + "' -o" + quoted(extract));
+  CHECK(extracted.status == 0);
+  check_clean(extracted, 0);
+  check_clean(parity_check("replay" + quoted(extract)), 0);
+}
+
+TEST_CASE("cli: names in points and sketches reach the console as printable text") {
+  const Scratch scratch;
+  const auto good = scratch / "good.h5", bad = scratch / "bad.h5";
+  write(good, 1, "sketch");
+  write(bad, 1.5F, "sketch");
+  check_clean(parity_check("inspect" + quoted(good)), 0);
+  check_clean(parity_check("compare" + quoted(good) + quoted(bad) + " --out" + quoted(scratch / "out")), 0);
+  check_clean_files(scratch / "out");
+}
+
 TEST_CASE("cli: errors quote names as printable text, on one line") {
   const Scratch scratch;
   const auto file = scratch / "good.h5";
@@ -124,18 +172,15 @@ TEST_CASE("cli: errors quote names as printable text, on one line") {
     CHECK(done.status == 2);
     check_clean(done, 1);
   }
-  SUBCASE("an attribute that is not what it should be") {
-    parity::testing::RecordingFile broken(file);
-    broken.attribute("format", "format" + kHostile);
-    broken.close();
-  }
-  SUBCASE("an event of an unknown kind") {
-    parity::testing::RecordingFile broken(file);
-    broken.event({{"e", kHostile}});
-    broken.close();
-  }
+}
+
+TEST_CASE("cli: problems within a recording quote what it holds as printable text") {
+  const Scratch scratch;
+  const auto file = scratch / "bad.h5";
+  parity::testing::RecordingFile broken(file);
+  SUBCASE("an attribute that is not what it should be") { broken.attribute("format", "format" + kHostile); }
+  SUBCASE("an event of an unknown kind") { broken.event({{"e", kHostile}}); }
   SUBCASE("a value of an unknown dtype, under a key that is not there") {
-    parity::testing::RecordingFile broken(file);
     broken.event({{"e", "leaf"}, {"v", 0}, {"d", "float32"}, {"s", {2}}, {"k", kHostile}, {"names", json::array()}});
     broken.event({{"e", "op"},
                   {"op", "aten::neg"},
@@ -143,8 +188,8 @@ TEST_CASE("cli: errors quote names as printable text, on one line") {
                   {"args", {ref(0)}},
                   {"kwargs", json::object()},
                   {"out", {{{"v", 1}, {"d", "float32"}, {"s", {2}}, {"k", kHostile}}}}});
-    broken.close();
   }
+  broken.close();
   for (const std::string command : {"inspect --verify", "replay"}) {
     const Finished done = parity_check(command + quoted(file));
     CHECK(done.status != 0);

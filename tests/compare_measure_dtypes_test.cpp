@@ -4,6 +4,7 @@
 #include "core/error.hpp"
 #include "core/precision.hpp"
 #include "core/stats.hpp"
+#include "measure/local.hpp"
 #include "measure/measure.hpp"
 #include "measure_numbers.hpp"
 
@@ -83,6 +84,9 @@ TEST_CASE("oracle: R and rho of known errors") {
   check_close(s.correlation, 1.0);
   check_close(s.reference_error, 3 / std::sqrt(3000.0));
   check_close(s.candidate_error, 6 / std::sqrt(3000.0));
+  check_close(s.scale, std::sqrt(3000.0));
+  check_close(s.reference_distance, 3.0);
+  check_close(s.candidate_distance, 6.0);
   CHECK(std::abs(measure_against_oracle(o, o + e, o + f).correlation.value()) < 1e-15);
   check_close(measure_against_oracle(o, o + e, o - e).correlation, -1.0);
 }
@@ -95,6 +99,22 @@ TEST_CASE("oracle: the floor keeps an exact reference from making R infinite") {
   const OracleStats off = measure_against_oracle(o, o.to(at::kBFloat16), o * (1 + 0x1p-8));
   check_close(off.ratio, 1 / .4);  // one unit roundoff over the floor of .4
   CHECK_FALSE(measure_against_oracle(at::zeros({3}), at::zeros({3}), at::zeros({3})).ratio);
+}
+
+TEST_CASE("oracle: where it is exactly zero there are distances, and no relative errors") {
+  const at::Tensor zero = at::zeros({3});
+  const OracleStats s = measure_against_oracle(zero, tensor({0, 1, 0}), tensor({3, 0, -4}));
+  CHECK(s.scale == 0.0);
+  CHECK(s.reference_distance == 1.0);
+  CHECK(s.candidate_distance == 5.0);
+  CHECK_FALSE(s.reference_error);
+  CHECK_FALSE(s.candidate_error);
+  check_close(s.ratio, 5.0);
+  const Evidence e = measure_local({tensor({3, 0, -4}), zero, tensor({0, 1, 0}), {tensor({0, 0, 2})}});
+  CHECK(e.scale == 0.0);
+  CHECK(e.error == 5.0);
+  CHECK(e.recorded_error == 1.0);
+  CHECK(e.null_error == 2.0);
 }
 
 TEST_CASE("oracle: huge values, non-finite elements and complex numbers") {

@@ -57,13 +57,14 @@ const std::vector<Damage> kDamages{
        replace(f, key, H5T_IEEE_F32LE, {2, 3}, true);
      }}};
 
+// `bad` is one of the two.
 void check_refused(const std::filesystem::path& reference, const std::filesystem::path& candidate,
-                   const std::string& what, const std::string& expected) {
+                   const std::filesystem::path& bad, const std::string& what, const std::string& expected) {
   const Finished done = parity_check("compare '" + reference.string() + "' '" + candidate.string() + "'");
   INFO(done.out << done.err);
   CHECK(done.status == 2);
   CHECK(lines(done.err) == 1);
-  CHECK(contains(done.err, candidate.filename().string() + ": "));
+  CHECK(done.err.starts_with("parity-check: " + bad.string() + ": "));
   CHECK(contains(done.err, what));
   CHECK(contains(done.err, expected));
   CHECK(done.out.empty());
@@ -71,7 +72,7 @@ void check_refused(const std::filesystem::path& reference, const std::filesystem
 
 }  // namespace
 
-TEST_CASE("compare: a damaged value of the candidate's recording is not a verdict") {
+TEST_CASE("compare: a damaged value of either recording is not a verdict") {
   const Scratch scratch;
   const auto bad = scratch / "bad.h5";
   const parity::Dump dump(kDataFolder / "gpt2.h5");
@@ -83,8 +84,45 @@ TEST_CASE("compare: a damaged value of the candidate's recording is not a verdic
     CAPTURE(damage.expected);
     std::filesystem::copy_file(kDataFolder / "gpt2.h5", bad, std::filesystem::copy_options::overwrite_existing);
     change_bytes(bad, [&](hid_t file) { damage.how(file, key); });
-    check_refused(kDataFolder / "gpt2.h5", bad, "/values/" + key, damage.expected);
+    check_refused(kDataFolder / "gpt2.h5", bad, bad, "/values/" + key, damage.expected);
+    check_refused(bad, kDataFolder / "gpt2.h5", bad, "/values/" + key, damage.expected);
   }
+}
+
+TEST_CASE("compare: a damaged tensor of a set, compared without a program, is not a verdict") {
+  const Scratch scratch;
+  std::string suffix = ".npz", what = "entry '", expected = "is damaged";
+  size_t at = std::string::npos;  // of the byte that changes
+  const std::string npz = read_text(kDataFolder / "tensors.npz"), pt = read_text(kDataFolder / "tensors.pt");
+  SUBCASE(".npz, stored: the last number, its checksum fails") {
+    at = npz.find("PK\x03\x04", 4) - 1;
+    what = "entry 'stored.npy'";
+  }
+  SUBCASE(".npz, deflated: near the end of the stream") {
+    at = npz.find("PK\x01\x02") - 8;
+    what = "entry 'deflated.npy'";
+  }
+  SUBCASE(".pt: the last number of a storage, its checksum fails") {
+    at = pt.find("tensors/data/6") - 30 - 16 - 1;  // a local header has 30 bytes, the data descriptor before it 16
+    suffix = ".pt", what = "tensor 'a.t'";
+  }
+  SUBCASE(".safetensors: a bool that is neither 0 nor 1") {
+    suffix = ".safetensors", what = "tensor 'a'", expected = "values other than 0 and 1";
+  }
+  std::string bytes = suffix == ".pt" ? pt : npz;
+  if (suffix == ".safetensors") {
+    const std::string header = R"({"a":{"dtype":"BOOL","shape":[4],"data_offsets":[0,4]}})";
+    bytes = std::string(1, static_cast<char>(header.size())) + std::string(7, '\0') + header + std::string(4, '\1');
+    at = bytes.size() - 1;
+  }
+  REQUIRE(at < bytes.size());
+  const auto good = scratch / ("good" + suffix), bad = scratch / ("bad" + suffix);
+  std::ofstream(good, std::ios::binary) << bytes;
+  bytes[at] = static_cast<char>(bytes[at] ^ 0x10);
+  std::ofstream(bad, std::ios::binary) << bytes;
+  REQUIRE(parity_check("compare '" + good.string() + "' '" + good.string() + "'").status != 2);
+  check_refused(good, bad, bad, what, expected);
+  check_refused(bad, good, bad, what, expected);
 }
 
 TEST_CASE("compare: a damaged whole tensor in a recording of sketches is not a verdict") {
@@ -106,6 +144,6 @@ TEST_CASE("compare: a damaged whole tensor in a recording of sketches is not a v
     const auto copy = scratch / "damaged.h5";
     std::filesystem::copy_file(bad, copy, std::filesystem::copy_options::overwrite_existing);
     change_bytes(copy, [&](hid_t file) { damage.how(file, "0"); });
-    check_refused(good, copy, "/values/0", damage.expected);
+    check_refused(good, copy, copy, "/values/0", damage.expected);
   }
 }

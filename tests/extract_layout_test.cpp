@@ -31,14 +31,14 @@ struct Cropped {
     const int64_t leaf = file.leaf(x);
     file.event(call_event(0, "", -1, json::array()));
     const int64_t y = file.op("aten::mul.Tensor", {ref(leaf), 1.0}, {x}, {}, {{"in", 0}});
-    file.event(call_event(1, "cut", 0, {named(y, x)}));
+    file.event(call_event(1, "cut", 0, json::array({named(y, x)})));
     args.insert(args.begin(), ref(y));
     const int64_t view = file.op(op, args, {seen}, {}, {{"in", 1}, {"view", true}});
-    file.event(ret_event(1, {named(view, seen)}));
-    file.event(call_event(2, "act", 0, {named(view, seen)}));
+    file.event(ret_event(1, json::array({named(view, seen)})));
+    file.event(call_event(2, "act", 0, json::array({named(view, seen)})));
     const int64_t result = file.op("aten::gelu", {ref(view)}, {at::gelu(seen)}, {}, {{"in", 2}});
-    file.event(ret_event(2, {named(result, seen)}));
-    file.event(ret_event(0, {named(result, seen)}));
+    file.event(ret_event(2, json::array({named(result, seen)})));
+    file.event(ret_event(0, json::array({named(result, seen)})));
   }
   ProgramFile file{"cropped.h5"};
 };
@@ -63,6 +63,36 @@ void check_port(Cropped& model, const at::Tensor& cut) {
 }
 
 }  // namespace
+
+TEST_CASE("extract: a port's value in place of a slice with gaps, as a convolution whose padding is cropped") {
+  at::manual_seed(1);
+  const at::Tensor x = at::randn({2, 4, 9}), cut = x.narrow(2, 0, 8);
+  Cropped model(x, "aten::slice.Tensor", {2, 0, -1}, cut);
+  SUBCASE("dense") { check_port(model, (cut * 1.5).contiguous()); }
+  SUBCASE("transposed") { check_port(model, (cut * 1.5).transpose(1, 2).contiguous().transpose(1, 2)); }
+}
+
+TEST_CASE("extract: a port's value in place of an expanded one, whose elements share memory") {
+  at::manual_seed(2);
+  const at::Tensor x = at::randn({2, 1, 8});
+  Cropped model(x, "aten::expand", {json{2, 4, 8}}, x.expand({2, 4, 8}));
+  check_port(model, at::randn({2, 4, 8}));
+}
+
+TEST_CASE("extract: of a value that equals the port's but for what lies between its elements nothing is kept") {
+  at::manual_seed(3);
+  const at::Tensor x = at::randn({2, 4, 9}), cut = x.narrow(2, 0, 8);
+  Cropped model(x, "aten::slice.Tensor", {2, 0, -1}, cut);
+  const Dump dump = model.file.dump();
+  const Program program = load_program(dump);
+  const test::Scratch scratch;
+  const size_t at_cut = program.find("cut").value();
+  const PortValues port = [&](size_t boundary) {
+    return boundary == at_cut ? std::optional(cut.contiguous()) : std::nullopt;
+  };
+  extract(dump, program, {"act", 0, port}, scratch / "part.h5");
+  CHECK(port_state(Dump(scratch / "part.h5")).inputs.empty());
+}
 
 TEST_CASE("replay: an alias that reaches beyond its base names the file and the value") {
   ProgramFile file("beyond.h5");

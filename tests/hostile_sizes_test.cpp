@@ -2,11 +2,10 @@
 // taken.
 #include <doctest/doctest.h>
 
-#include <cstring>
-
 #include "command.hpp"
 #include "core/memory.hpp"
 #include "recording_file.hpp"
+#include "zip_writer.hpp"
 
 using namespace parity::test;
 using parity::testing::contains;
@@ -21,37 +20,6 @@ const std::string kLimit;
 #else
 const std::string kLimit = "ulimit -v 4000000; ";  // kB
 #endif
-
-template <class T>
-std::string little(T value) {
-  std::string bytes(sizeof value, '\0');
-  std::memcpy(bytes.data(), &value, sizeof value);
-  return bytes;
-}
-
-struct ZipEntry {
-  std::string name, data;
-  bool deflated = false;
-  uint32_t size = 0;  // as said: uncompressed
-};
-
-// As PKWARE's APPNOTE has it; checksums are 0, nobody gets as far as these.
-void write_zip(const std::filesystem::path& path, const std::vector<ZipEntry>& entries) {
-  std::string local, central;
-  for (const ZipEntry& e : entries) {
-    const std::string common = little<uint16_t>(0) + little<uint16_t>(e.deflated ? 8 : 0) + little<uint32_t>(0x5821) +
-                               little<uint32_t>(0) + little<uint32_t>(static_cast<uint32_t>(e.data.size())) +
-                               little(e.size) + little<uint16_t>(static_cast<uint16_t>(e.name.size())) +
-                               little<uint16_t>(0);
-    central += "PK\x01\x02" + little<uint16_t>(20) + little<uint16_t>(20) + common + std::string(10, '\0') +
-               little<uint32_t>(static_cast<uint32_t>(local.size())) + e.name;
-    local += "PK\x03\x04" + little<uint16_t>(20) + common + e.name + e.data;
-  }
-  const auto count = static_cast<uint16_t>(entries.size());
-  std::ofstream(path, std::ios::binary) << local << central << "PK\x05\x06" << little<uint32_t>(0) << little(count)
-                                        << little(count) << little<uint32_t>(static_cast<uint32_t>(central.size()))
-                                        << little<uint32_t>(static_cast<uint32_t>(local.size())) << little<uint16_t>(0);
-}
 
 // A stream of deflate that begins with `text`, and is damaged after 128 KiB.
 std::string deflated(std::string text) {
@@ -152,6 +120,17 @@ TEST_CASE("hostile sizes: .npy and .safetensors") {
   check_set_refused(safe, "tensor 'a'", "lie outside the 4 bytes");
   write_hostile(zero, safetensors("[0,4611686018427387904,4611686018427387904]", "0"));
   check_set_refused(zero, "tensor 'a'", "do not make the 0 bytes");
+}
+
+TEST_CASE("hostile sizes: .pt, a storage that is not there, and one that would unpack to it") {
+  const Scratch scratch;
+  const auto tiny = scratch / "tiny.pt", bomb = scratch / "bomb.pt";
+  const std::string pickle = state_dict(kClaimed / 4);
+  const ZipEntry dict{"m/data.pkl", pickle, false, static_cast<uint32_t>(pickle.size())};
+  write_zip(tiny, {dict, {"m/data/0", "1234", false, 4}});
+  check_set_refused(tiny, "tensor 'a'", "the pickle says");
+  write_zip(bomb, {dict, {"m/data/0", deflated(""), true, kClaimed}});
+  check_set_refused(bomb, "tensor 'a'", "bytes in memory");
 }
 
 TEST_CASE("hostile sizes: a dataset of a recording that is not there, and one that would unpack to it") {

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
+#include <functional>
 
 #include "command.hpp"
 #include "recording_file.hpp"
@@ -26,28 +27,42 @@ Timed timed(const std::string& arguments) {
 
 hid_t group(hid_t parent, const char* name) { return H5Gcreate2(parent, name, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT); }
 
+// One point with its value: a sound recording, before the trap is added.
+struct SoundRecording {
+  explicit SoundRecording(const std::filesystem::path& path) : file(path) {
+    const at::Tensor x = at::ones({2, 2});
+    file.value("0", x);
+    auto point = parity::testing::value_json(0, x, "0");
+    point.update({{"e", "point"}, {"path", "a"}, {"call", 0}, {"role", "output"}});
+    file.event(point);
+  }
+  RecordingFile file;
+};
+
+// `levels` groups below `parent`, each in the one before; `also` may give an inner one a second name.
+void nest(hid_t parent, const char* name, int levels, const std::function<void(hid_t outer)>& also = nullptr) {
+  hid_t inner = group(parent, name);
+  for (int i = 1; i < levels; ++i) {
+    const hid_t next = group(inner, "inner");
+    if (also) also(inner);
+    H5Gclose(inner);
+    inner = next;
+  }
+  H5Gclose(inner);
+}
+
 }  // namespace
 
 TEST_CASE("dump: groups nested without end are refused at once") {
   const Scratch scratch;
   const auto file = scratch / "nested.h5";
-  RecordingFile recording(file);
-  const at::Tensor x = at::ones({2, 2});
-  recording.value("0", x);
-  auto point = parity::testing::value_json(0, x, "0");
-  point.update({{"e", "point"}, {"path", "a"}, {"call", 0}, {"role", "output"}});
-  recording.event(point);
+  SoundRecording sound(file);
+  RecordingFile& recording = sound.file;
   int levels = 1500;
   bool refused = true;
   SUBCASE("1500") {}
   SUBCASE("12: odd, but no harm") { levels = 12, refused = false; }
-  hid_t inner = group(recording.id(), "g");
-  for (int i = 1; i < levels; ++i) {
-    const hid_t next = group(inner, "g");
-    H5Gclose(inner);
-    inner = next;
-  }
-  H5Gclose(inner);
+  nest(recording.id(), "g", levels);
   recording.close();
   const std::string name = "'" + file.string() + "'";
   for (const std::string& command : {"inspect " + name, "compare " + name + " " + name}) {
@@ -64,23 +79,13 @@ TEST_CASE("dump: groups nested without end are refused at once") {
 TEST_CASE("dump: groups in a circle, and one group on 4096 paths, are read once") {
   const Scratch scratch;
   const auto file = scratch / "circle.h5";
-  RecordingFile recording(file);
-  const at::Tensor x = at::ones({2, 2});
-  recording.value("0", x);
-  auto point = parity::testing::value_json(0, x, "0");
-  point.update({{"e", "point"}, {"path", "a"}, {"call", 0}, {"role", "output"}});
-  recording.event(point);
+  SoundRecording sound(file);
+  RecordingFile& recording = sound.file;
   H5Gclose(group(recording.id(), "weights/a"));
   H5Lcreate_hard(recording.id(), "/", recording.id(), "weights/a/root", H5P_DEFAULT, H5P_DEFAULT);
-  // Twelve levels, each with two names for the next: 2^12 paths.
-  hid_t inner = group(recording.id(), "many");
-  for (int i = 0; i < 12; ++i) {
-    const hid_t next = group(inner, "one");
-    H5Lcreate_hard(inner, "one", inner, "other", H5P_DEFAULT, H5P_DEFAULT);
-    H5Gclose(inner);
-    inner = next;
-  }
-  H5Gclose(inner);
+  // Thirteen levels, each but the last with two names for the next: 2^12 paths.
+  nest(recording.id(), "many", 13,
+       [](hid_t outer) { H5Lcreate_hard(outer, "inner", outer, "other", H5P_DEFAULT, H5P_DEFAULT); });
   recording.close();
   const auto [done, seconds] = timed("inspect '" + file.string() + "'");
   CHECK_MESSAGE(done.status == 0, done.err);

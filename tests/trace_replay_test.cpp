@@ -136,30 +136,35 @@ TEST_CASE("trace: under fp64 every float is fp64") {
   CHECK(same_bits(replayed(dump, load_program(dump), options).at("/addmm.0"), y));
 }
 
+namespace {
+
+// A call of a module that doubles its one argument; the id of its result.
+int64_t call_twice(ProgramFile& file, int number, int64_t argument, const at::Tensor& value, const at::Tensor& result) {
+  file.event({{"e", "call"},
+              {"id", number},
+              {"path", ""},
+              {"call", number},
+              {"parent", -1},
+              {"class", "Twice"},
+              {"inputs", json::array({value_json(argument, value, std::to_string(argument))})},
+              {"literals", json::object()},
+              {"autocast", nullptr}});
+  const int64_t made = file.op("aten::mul.Tensor", {ref(argument), 2}, {result}, {}, {{"in", number}});
+  file.event(
+      {{"e", "ret"}, {"id", number}, {"outputs", json::array({value_json(made, result, std::to_string(made))})}});
+  return made;
+}
+
+}  // namespace
+
 TEST_CASE("trace: a model's arguments that recorded ops made are computed again, or taken as recorded and raised") {
   ProgramFile file("arguments.h5");
   const at::Tensor latents = at::rand({3, 4}) + 1, low = latents.to(at::kBFloat16), twice = low * 2, next = twice + 1;
-  const auto call = [&](int64_t id, int64_t argument, const at::Tensor& value, const at::Tensor& result,
-                        int64_t number) {
-    const json input = value_json(argument, value, std::to_string(argument));
-    file.event({{"e", "call"},
-                {"id", id},
-                {"path", ""},
-                {"call", number},
-                {"parent", -1},
-                {"class", "Twice"},
-                {"inputs", json::array({input})},
-                {"literals", json::object()},
-                {"autocast", nullptr}});
-    const int64_t made = file.op("aten::mul.Tensor", {ref(argument), 2}, {result}, {}, {{"in", id}});
-    file.event({{"e", "ret"}, {"id", id}, {"outputs", json::array({value_json(made, result, std::to_string(made))})}});
-    return made;
-  };
   const int64_t leaf = file.leaf(latents);
   const int64_t cast = file.op("aten::_to_copy", {ref(leaf)}, {low}, {{"dtype", {{"dtype", "bfloat16"}}}});
-  const int64_t first = call(0, cast, low, twice, 0);
+  const int64_t first = call_twice(file, 0, cast, low, twice);
   const int64_t between = file.op("aten::add.Tensor", {ref(first), 1}, {next});
-  call(1, between, next, next * 2, 1);
+  call_twice(file, 1, between, next, next * 2);
   const Dump dump = file.dump();
   const Program program = load_program(dump);
   for (const bool recorded_inputs : {false, true}) {

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "program_file.hpp"
 #include "trace/lanes.hpp"
 
 namespace parity {
@@ -43,6 +44,45 @@ TEST_CASE("variant runs: in-place writes through views made in one never reach t
   REQUIRE(clean.size() == beside.size());
   for (size_t i = 0; i < clean.size(); ++i)
     CHECK(at::equal(at::nan_to_num(clean[i].to(at::kDouble)), at::nan_to_num(beside[i].to(at::kDouble))));
+}
+
+TEST_CASE("variant runs: one that fails costs itself, not the replay, nor the others") {
+  testing::ProgramFile file("failing.h5");
+  const at::Tensor x = at::arange(6, at::kFloat).view({2, 3});
+  const int64_t leaf = file.leaf(x), twice = file.op("aten::mul.Tensor", {testing::ref(leaf), 2}, {x * 2});
+  file.op("aten::add.Tensor", {testing::ref(twice), 1}, {x * 2 + 1});
+  const std::vector<std::function<at::Tensor(const at::Tensor& result)>> changes{
+      [](const at::Tensor&) -> at::Tensor { throw std::runtime_error("a hypothesis with a fault of its own"); },
+      [](const at::Tensor& t) { return t.as_strided({100}, {1}); },  // LibTorch: out of bounds
+      [](const at::Tensor&) { return at::Tensor(); },
+      [](const at::Tensor& t) { return at::complex(t, t); },
+      [](const at::Tensor& t) { return t.flatten().slice(0, 0, 5); },
+      [](const at::Tensor& t) { return t * 3; }};
+  const auto source = [&](int op) {
+    std::vector<Deviation> all;
+    for (size_t i = 0; op == 0 && i < changes.size(); ++i) {
+      Deviation& deviation = all.emplace_back();
+      deviation.rewrites[0] = [change = changes[i]](OpCall& call) {
+        Results results = call.run_again();
+        results[0] = change(*results[0]);
+        return results;
+      };
+    }
+    return all;
+  };
+  const Dump dump = file.dump();
+  const Program program = load_program(dump);
+  std::vector<size_t> seen;
+  at::Tensor last, last_deviating;
+  const auto visit = [&](const BoundaryEvent& event) -> Replacements {
+    for (const DeviatingValue& d : event.deviating) seen.push_back(d.deviation), last_deviating = d.value.clone();
+    last = event.computed[0].clone();
+    return {};
+  };
+  replay_in_step(dump, program, {ReplayOptions{}}, visit, source);
+  CHECK(seen == std::vector<size_t>{5, 5});
+  CHECK(at::equal(last, x * 2 + 1));
+  CHECK(at::equal(last_deviating, x * 6 + 1));
 }
 
 }  // namespace parity

@@ -1,4 +1,4 @@
-// Each dtype path against the recordings of the real models: bit for bit in the recorded dtypes, 1e-12 in fp64.
+// Each cast placement against the recordings of the real models: bit for bit in the recorded dtypes, 1e-12 in fp64.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>

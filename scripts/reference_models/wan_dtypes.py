@@ -1,4 +1,4 @@
-"""Where the original Wan-family code rounds: three dtype paths as data, and the few layers whose casts depend on them.
+"""Where the original Wan-family code rounds: three cast placements as data, and the few layers whose casts depend on them.
 
 The originals get their casts from an autocast context around (or not around) the model. Here each cast stands in the module
 that makes it, so the model records as ordinary PyTorch and runs the same on every device.
@@ -44,7 +44,7 @@ _PATHS = {
 
 def dtype_path(name, low=torch.bfloat16):
     if name not in _PATHS:
-        raise ValueError(f"unknown dtype path {name!r} (have {', '.join(_PATHS)})")
+        raise ValueError(f"unknown cast placement {name!r} (have {', '.join(_PATHS)})")
     return DtypePath(name=name, low=low, **_PATHS[name])
 
 

@@ -10,6 +10,7 @@
 #include "cli/first_divergence.hpp"
 #include "cli/print.hpp"
 #include "core/error.hpp"
+#include "core/named.hpp"
 #include "core/progress.hpp"
 #include "diagnose/blame.hpp"
 #include "jobs/plain_job.hpp"
@@ -66,6 +67,13 @@ std::vector<OpResult> untrusted_as_a_whole(const Sides& sides) {
   return rows;
 }
 
+JobResult judged(const Sides& sides, const PortJobOptions& job) {
+  if (sides.sketched()) return run_sketch_job(sides, job.layer);
+  if (sides.replayable())
+    return run_port_job(*sides.reference.dump, sides.reference.program, sides.candidate.tensors, sides.pairing, job);
+  return run_plain_job(sides.reference.tensors, sides.candidate.tensors, sides.map ? &*sides.map : nullptr, job.layer);
+}
+
 // What `compare`, `paths` and `blame` have in common: everything but what is shown.
 Report compared(const CompareOptions& options, const Sides& sides, bool paths, const std::string& command_line) {
   const auto start = std::chrono::steady_clock::now();
@@ -76,19 +84,17 @@ Report compared(const CompareOptions& options, const Sides& sides, bool paths, c
   job.paths = paths;
   Progress progress(100, options.common.quiet);
   job.progress = bar(progress, "comparing");
-  JobResult result = sides.sketched()     ? run_sketch_job(sides, job.layer)
-                     : sides.replayable() ? run_port_job(*sides.reference.dump, sides.reference.program,
-                                                         sides.candidate.tensors, sides.pairing, job)
-                                          : run_plain_job(sides.reference.tensors, sides.candidate.tensors,
-                                                          sides.map ? &*sides.map : nullptr, job.layer);
-  Report report = head(sides, command_line);
+  const std::vector<std::string> files{options.reference, options.candidate};
+  JobResult result = named(
+      files, [&] { return judged(sides, job); }, options.map);
+  Report report = named(files, [&] { return head(sides, command_line); });
   report.ops = std::move(result.rows);
   report.dtype_paths = std::move(result.dtype_paths);
   for (OpResult& row : report.ops)
     row.rerun =
         fmt::format("parity-check compare '{}' '{}' --layer '{}'", options.reference, options.candidate, row.path);
   if (report.ops.empty()) throw Error(fmt::format("--layer '{}' matches no compared op", options.layer));
-  for (OpResult& row : untrusted_as_a_whole(sides)) report.ops.push_back(std::move(row));
+  for (OpResult& row : named(files, [&] { return untrusted_as_a_whole(sides); })) report.ops.push_back(std::move(row));
   report.coverage[""] = std::move(result.coverage);
   report.warnings.insert(report.warnings.end(), result.warnings.begin(), result.warnings.end());
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -133,8 +139,10 @@ int run_blame(const CompareOptions& options, const std::string& command_line) {
   set_threads(options.common, sides.reference.dump.get());
   Report report = compared(options, sides, false, command_line);
   Progress progress(100, options.common.quiet);
-  const Blame found = blame(*sides.reference.dump, sides.reference.program, sides.candidate.tensors, sides.pairing,
-                            bar(progress, "carrying errors"));
+  const Blame found = named({options.reference, options.candidate}, [&] {
+    return blame(*sides.reference.dump, sides.reference.program, sides.candidate.tensors, sides.pairing,
+                 bar(progress, "carrying errors"));
+  });
   std::vector<std::pair<double, const OpResult*>> order;
   for (OpResult& row : report.ops)
     if (const auto share = found.share.find(static_cast<size_t>(row.index)); share != found.share.end()) {

@@ -5,6 +5,7 @@
 #include "cli/command.hpp"
 #include "cli/print.hpp"
 #include "core/error.hpp"
+#include "core/named.hpp"
 #include "jobs/sides.hpp"
 #include "report/sink.hpp"
 #include "trace/extract.hpp"
@@ -36,7 +37,8 @@ Extracted run(const Options& options) {
 }
 
 int extract_command(const Options& options) {
-  const Extracted done = run(options);
+  const Extracted done = named(
+      {options.file}, [&] { return run(options); }, options.candidate.empty() ? options.out : options.candidate);
   if (!options.common.json.empty())
     write_result(options.common.json, nlohmann::json{{"command", "extract"},
                                                      {"file", options.out},

@@ -10,6 +10,7 @@
 #include "cli/print.hpp"
 #include "core/error.hpp"
 #include "core/glob.hpp"
+#include "core/named.hpp"
 #include "core/precision.hpp"
 #include "dump/dump.hpp"
 #include "dump/verify.hpp"
@@ -97,14 +98,10 @@ int report_problems(const Dump& dump, const InspectOptions& options, nlohmann::j
   return problems.empty() ? 0 : 1;
 }
 
-int inspect(const InspectOptions& options) {
-  if (TensorSet::fits(options.file)) {
-    if (options.ops) throw Error(fmt::format("{}: holds tensors, no program whose ops could be listed", options.file));
-    return inspect_tensors(options.common, options.file, options.layer, options.verify);
-  }
+int inspect_recording(const InspectOptions& options, nlohmann::json& json) {
   const Dump dump(options.file);
   const Program program = load_program(dump);
-  nlohmann::json json = summary_json(dump, program);
+  json = summary_json(dump, program);
   for (const Boundary& b : program.boundaries)
     if (matches_layer(b.path, options.layer)) json["boundaries"].push_back(boundary_json(b));
   const bool sketched = dump.level() == "sketch";
@@ -118,7 +115,16 @@ int inspect(const InspectOptions& options) {
     else
       options.ops ? print_ops(program, options) : print_tree(program, options);
   }
-  const int status = options.verify ? report_problems(dump, options, json) : 0;
+  return options.verify ? report_problems(dump, options, json) : 0;
+}
+
+int inspect(const InspectOptions& options) {
+  if (TensorSet::fits(options.file)) {
+    if (options.ops) throw Error(fmt::format("{}: holds tensors, no program whose ops could be listed", options.file));
+    return inspect_tensors(options.common, options.file, options.layer, options.verify);
+  }
+  nlohmann::json json;
+  const int status = named({options.file}, [&] { return inspect_recording(options, json); });
   if (!options.common.json.empty()) write_result(options.common.json, json);
   return status;
 }

@@ -5,6 +5,7 @@
 #include "cli/print.hpp"
 #include "cli/snippet.hpp"
 #include "core/error.hpp"
+#include "core/named.hpp"
 #include "jobs/repro.hpp"
 #include "report/sink.hpp"
 #include "trace/extract.hpp"
@@ -97,23 +98,34 @@ std::string conclusion(const Repro& repro, const ReproOptions& options) {
                                                  : "run in " + options.dtype);
 }
 
-int replay_command(const ReproOptions& options) {
+struct Replayed {
+  Repro repro;
+  std::string snippet;
+  bool is_extract;
+};
+
+Replayed replayed(const ReproOptions& options) {
   const Dump dump(options.file);
   set_threads(options.common, &dump);
   const Program program = load_program(dump);
   if (program.ops.empty())
     throw Error(
         fmt::format("{}: holds no program that could be run; make one with parity-check extract", options.file));
-  const Repro repro = run_again(dump, program, precision_of(options.dtype));
+  Repro repro = run_again(dump, program, precision_of(options.dtype));
+  std::string snippet = test_snippet(dump, program, repro);
+  return {std::move(repro), std::move(snippet), dump.provenance().contains("extracted")};
+}
+
+int replay_command(const ReproOptions& options) {
+  const auto [repro, snippet, is_extract] = named({options.file}, [&] { return replayed(options); });
   const int status = !repro.reproduced ? 1 : repro.executed ? 0 : 3;
-  const std::string snippet = test_snippet(dump, program, repro);
   if (!options.common.json.empty()) write_result(options.common.json, to_json(repro, options, status));
   if (!options.snippet.empty()) write_file(options.snippet, snippet);
   if (options.common.quiet) return status;
   print_rows(repro);
   for (const std::string& op : repro.opaque) print("taken from the recording, not run: {}\n", op);
   print("{}\n", conclusion(repro, options));
-  if (options.snippet.empty() && dump.provenance().contains("extracted"))
+  if (options.snippet.empty() && is_extract)
     print("\nA test for the port (--snippet FILE writes it):\n\n{}", Assembled{snippet});
   return status;
 }

@@ -9,6 +9,7 @@
 #include "cli/command.hpp"
 #include "cli/print.hpp"
 #include "core/error.hpp"
+#include "core/named.hpp"
 #include "core/progress.hpp"
 #include "jobs/model_job.hpp"
 #include "jobs/sides.hpp"
@@ -57,7 +58,9 @@ class Run {
     std::vector<fs::path> files(options_.references.begin(), options_.references.end());
     if (files.empty()) files = embedded_dumps();
     Progress progress(static_cast<int64_t>(files.size()) * 10, options_.common.quiet);
-    for (const fs::path& file : files) compare(file, files.size(), progress);
+    for (const fs::path& file : files)
+      if (named({file.string()}, [&] { return compare(file, files.size(), progress); }))
+        write_reports(false);  // an interrupted run leaves what it had
     if (compared_ == 0)
       throw Error(fmt::format("--model '{}' fits none of the {} reference dumps", options_.model, files.size()));
     if (!layer_found_)
@@ -71,13 +74,14 @@ class Run {
   }
 
  private:
-  void compare(const fs::path& file, size_t files, Progress& progress) {
+  // Is it one of those asked for?
+  bool compare(const fs::path& file, size_t files, Progress& progress) {
     const Dump dump(file);
     const ModelEntry* entry = find_model(dump);
     const std::string name = file.stem().string();
     if (!options_.model.empty() && !(entry && entry->name == options_.model) && dump.model() != options_.model &&
         name.find(options_.model) == std::string::npos)
-      return;
+      return false;
     if (!entry)
       throw Error(fmt::format(
           "{}: no C++ re-implementation of model '{}'; compare two recordings instead: parity-check compare REF CAND",
@@ -93,7 +97,7 @@ class Run {
     job.reference_name = files > 1 ? name : "";
     job.progress = [&](const std::string& step) { progress.step(name + " " + step); };
     add(dump, run_main_job(dump, program, entry->make, job), name, files);
-    write_reports(false);  // an interrupted run leaves what it had
+    return true;
   }
 
   void add(const Dump& dump, MainJobResult result, const std::string& name, size_t files) {

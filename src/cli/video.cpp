@@ -12,6 +12,7 @@
 #include "cli/print.hpp"
 #include "core/cpu.hpp"
 #include "core/error.hpp"
+#include "core/named.hpp"
 #include "core/progress.hpp"
 #include "report/sink.hpp"
 #include "report/video.hpp"
@@ -110,7 +111,8 @@ ClipOptions clip_options(const VideoOptions& options) {
                       : options.ssim == "uniform" ? SsimKind::uniform
                                                   : SsimKind::ffmpeg;
   clip.measure.ms_ssim = !options.no_ms_ssim;
-  if (!options.thresholds.empty()) clip.thresholds = read_thresholds(options.thresholds);
+  if (!options.thresholds.empty())
+    clip.thresholds = named({options.thresholds}, [&] { return read_thresholds(options.thresholds); });
   if (options.min_psnr) clip.thresholds.min_psnr = options.min_psnr;
   if (options.min_ssim) clip.thresholds.min_ssim = options.min_ssim;
   clip.threads = options.common.threads;
@@ -173,7 +175,8 @@ void compare_pair(const Pair& pair, size_t number, size_t pairs, const VideoOpti
   };
   if (!options.metrics_only) clip.pair = [&](const ComparedPair& compared) { pictures.add(compared); };
   clip.progress = [&](int64_t done) { progress->step(fmt::format("{} frame {}", pair.name, done)); };
-  ClipResult result = compare_clips(pair.reference.string(), pair.candidate.string(), clip);
+  const std::string reference = pair.reference.string(), candidate = pair.candidate.string();
+  ClipResult result = named({reference, candidate}, [&] { return compare_clips(reference, candidate, clip); });
   result.name = pair.name;
   if (!options.metrics_only) {
     report.pictures.push_back(pictures.finish(result.warnings));
@@ -185,7 +188,8 @@ void compare_pair(const Pair& pair, size_t number, size_t pairs, const VideoOpti
 nlohmann::json existing_report(const std::string& file) {
   std::ifstream stream(file);
   nlohmann::json report = nlohmann::json::parse(stream, nullptr, /*allow_exceptions=*/false);
-  if (!report.is_object() || report.value("schema", "") != "parity-report/1" || !report.contains("counts"))
+  if (!report.is_object() || report.value("schema", "") != "parity-report/1" || !report.contains("counts") ||
+      !report["counts"].is_object())
     throw Error(fmt::format("{}: is not a parity-report/1; give the report.json of a run to --into", file));
   return report;
 }
@@ -193,7 +197,8 @@ nlohmann::json existing_report(const std::string& file) {
 int video(const VideoOptions& options, const std::string& command_line) {
   const auto start = std::chrono::steady_clock::now();
   const std::vector<Pair> pairs = pairs_of(options);
-  const nlohmann::json existing = options.into.empty() ? nlohmann::json() : existing_report(options.into);
+  const nlohmann::json existing =
+      options.into.empty() ? nlohmann::json() : named({options.into}, [&] { return existing_report(options.into); });
   if (!options.metrics_only) fs::create_directories(options.out);
   VideoReport report;
   report.command = command_line;
@@ -210,7 +215,7 @@ int video(const VideoOptions& options, const std::string& command_line) {
     write_video_html(report, options.out);
   }
   if (!options.common.json.empty()) write_file(options.common.json, text);
-  if (!options.into.empty()) merge_into(report, options.into, existing);
+  if (!options.into.empty()) named({options.into}, [&] { merge_into(report, options.into, existing); });
   if (!options.common.quiet) {
     print("{}", Assembled{video_console(report, want_colour())});
     if (!options.metrics_only) print("\nReport: {} and video.html\n", (fs::path(options.out) / "video.md").string());

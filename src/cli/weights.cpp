@@ -8,6 +8,7 @@
 
 #include "cli/command.hpp"
 #include "cli/print.hpp"
+#include "core/named.hpp"
 #include "core/progress.hpp"
 #include "report/markup.hpp"
 #include "report/sink.hpp"
@@ -91,7 +92,8 @@ Report head(const WeightsOptions& options, const WeightSide& reference, const We
 int run_weights(const WeightsOptions& options, const std::string& command_line) {
   const auto start = std::chrono::steady_clock::now();
   const c10::InferenceMode no_autograd;
-  const WeightSide reference(options.reference), candidate(options.candidate);
+  const auto open = [](const std::string& file) { return named({file}, [&] { return WeightSide(file); }); };
+  const WeightSide reference = open(options.reference), candidate = open(options.candidate);
   set_threads(options.common, nullptr);
   Report report = head(options, reference, candidate, command_line);
   AuditResult audit;
@@ -99,7 +101,9 @@ int run_weights(const WeightsOptions& options, const std::string& command_line) 
     Progress progress(2 * static_cast<int64_t>(reference.parameters().size()) +
                           static_cast<int64_t>(candidate.parameters().size()) + 8,
                       options.common.quiet);
-    audit = audit_weights(reference, candidate, [&](const std::string& what) { progress.step(what); });
+    audit = named({options.reference, options.candidate}, [&] {
+      return audit_weights(reference, candidate, [&](const std::string& what) { progress.step(what); });
+    });
   }
   const Mapping mapping = mapping_of(audit, reference, candidate);
   report.ops = std::move(audit.rows);

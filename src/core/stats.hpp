@@ -38,6 +38,8 @@ struct OracleStats {
   std::optional<double> ratio;                             // R
   std::optional<double> correlation;                       // rho, in [-1, 1]
   std::optional<double> reference_error, candidate_error;  // relative L2 of each side against the oracle
+  double scale = 0;                                        // ||o||; 0: only the distances exist
+  double reference_distance = 0, candidate_distance = 0;   // ||reference - o||, ||candidate - o||: absolute
 };
 
 }  // namespace parity

@@ -70,7 +70,7 @@ class TorchSet final : public TensorSet {
   at::Tensor storage(const pickle::StoredTensor& tensor, const std::string& place) const {
     if (tensor.storage == kept_key_) return kept_;
     at::Tensor bytes = empty_for({tensor.storage_bytes}, at::kByte, place);
-    zip_.read(*zip_.find(prefix_ + "data/" + tensor.storage), static_cast<char*>(bytes.mutable_data_ptr()));
+    zip_.read(*zip_.find(prefix_ + "data/" + tensor.storage), static_cast<char*>(bytes.mutable_data_ptr()), place);
     return bytes;
   }
 

@@ -101,11 +101,12 @@ std::string ZipFile::head(size_t index, uint64_t most) const {
   return text;
 }
 
-void ZipFile::read(size_t index, char* out) const {
+void ZipFile::read(size_t index, char* out, const std::string& of) const {
   const Opened opened = impl_->open(index);
   char beyond = 0;  // libzip checks the CRC where the data ends
   if (!Impl::fill(opened.get(), out, impl_->entries[index].size) || zip_fread(opened.get(), &beyond, 1) != 0)
-    throw Error(impl_->where(index) + " is damaged");
+    throw Error((of.empty() ? impl_->where(index) : fmt::format("{}: its entry '{}'", of, entries()[index].name)) +
+                " is damaged");
 }
 
 }  // namespace parity

@@ -25,8 +25,9 @@ class ZipFile {
 
   /// The first `most` bytes of an entry, or all.
   std::string head(size_t index, uint64_t most) const;
-  /// All of an entry into `out` (entries()[index].size bytes); its checksum must hold. Throws Error when damaged.
-  void read(size_t index, char* out) const;
+  /// All of an entry into `out` (entries()[index].size bytes); its checksum must hold. Throws Error when damaged, which
+  /// begins with `of` ("m.pt: tensor 'a'") where the entry's name says nothing to a person.
+  void read(size_t index, char* out, const std::string& of = "") const;
 
  private:
   struct Impl;

@@ -30,7 +30,7 @@ struct MainJobResult {
 
 /// Runs the model teacher-forced and free under every applicable precision and judges every paired boundary:
 ///   fp64  against the replayed oracle (gate logic), teacher-forced on the oracle's values
-///   the recorded dtype  against the recorded values (gate dtype path); fp32 on a half-width recording: against the
+///   the recorded dtype  against the recorded values (gate dtype_path); fp32 on a half-width recording: against the
 ///   replay in fp32
 /// Throws Error for a map rule that matches nothing and for unusable recordings. No rows when the layer pattern matches
 /// nothing here.

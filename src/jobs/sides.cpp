@@ -7,6 +7,7 @@
 #include <set>
 
 #include "core/error.hpp"
+#include "core/named.hpp"
 
 namespace parity {
 namespace {
@@ -17,7 +18,7 @@ std::string text_of(const std::filesystem::path& file) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-OpenedSide open_side(const std::filesystem::path& file) {
+OpenedSide opened(const std::filesystem::path& file) {
   OpenedSide side;
   side.file = file;
   if (TensorSet::fits(file)) {
@@ -29,6 +30,10 @@ OpenedSide open_side(const std::filesystem::path& file) {
     side.tensors = tensors_of(*side.dump, side.program);
   }
   return side;
+}
+
+OpenedSide open_side(const std::filesystem::path& file) {
+  return named({file.string()}, [&] { return opened(file); });
 }
 
 // A rule that gives a weight of the reference a counterpart must name one that the candidate has, if it has any.
@@ -95,8 +100,13 @@ Sides open_sides(const std::filesystem::path& reference, const std::filesystem::
     throw Error(fmt::format("{}: holds no tensor that can be compared", candidate.string()));
   if (!map.empty()) sides.map = NameMap::parse(text_of(map), map.string());
   if (sides.map) check_weight_rules(sides, map);
-  if (sides.replayable()) pair_up(sides);
-  warn(sides);
+  named(
+      {reference.string(), candidate.string()},
+      [&] {
+        if (sides.replayable()) pair_up(sides);
+        warn(sides);
+      },
+      map.string());
   return sides;
 }
 
@@ -148,7 +158,7 @@ std::string configuration_conflict(const Sides& sides) {
     return "";
   std::vector<std::string> different;
   for (const auto& [key, value] : here["config"].items())
-    if (key.front() != '_' && !kMeansNothing.contains(key) && there["config"].contains(key) &&
+    if (!key.starts_with("_") && !kMeansNothing.contains(key) && there["config"].contains(key) &&
         there["config"][key] != value)
       different.push_back(fmt::format("{} {} and {}", key, value.dump(), there["config"][key].dump()));
   return fmt::format("{}", fmt::join(different, ", "));

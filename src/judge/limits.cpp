@@ -80,7 +80,8 @@ Thresholds read_thresholds(const std::filesystem::path& file) {
   const nlohmann::json content = parse(file);  // outlives the loop over its items
   for (const auto& [name, given] : content.items()) {
     if (name == "accept_paths") {
-      if (!given.is_array()) throw Error(fmt::format("{}: accept_paths must be a list of path globs", file.string()));
+      if (!given.is_array() || !std::all_of(given.begin(), given.end(), [](const auto& g) { return g.is_string(); }))
+        throw Error(fmt::format("{}: accept_paths must be a list of path globs", file.string()));
       for (const auto& glob : given) limits.accepted.push_back(glob.get<std::string>());
       continue;
     }

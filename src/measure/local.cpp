@@ -95,17 +95,18 @@ int64_t rows_decided_otherwise(const LocalValues& v) {
   return otherwise.sum().item<int64_t>();
 }
 
-void measure_errors(Evidence& e, const LocalValues& v) {
-  const at::Tensor oracle = finite_or_zero(reals(v.oracle));
-  e.scale = number(oracle.norm());
-  const double over = e.scale > 0 ? e.scale : 1;
-  const auto error = [&](const at::Tensor& t) {
-    const at::Tensor off = reals(t) - reals(v.oracle);
-    return number(finite_or_zero(off).norm()) / over;
-  };
-  e.error = error(v.candidate);
-  e.recorded_error = e.null_error = error(v.recorded);
-  for (const at::Tensor& other : v.valid) e.null_error = std::max(e.null_error, error(other));
+// Over the oracle's norm, absolute where that is zero.
+double error(double distance, double scale) { return scale > 0 ? distance / scale : distance; }
+
+void set_errors(Evidence& e, const LocalValues& v) {
+  e.oracle = measure_against_oracle(v.oracle, v.recorded, v.candidate);
+  e.scale = e.oracle.scale;
+  e.error = error(e.oracle.candidate_distance, e.scale);
+  e.recorded_error = e.null_error = error(e.oracle.reference_distance, e.scale);
+  for (const at::Tensor& other : v.valid) {
+    const OracleStats null = measure_against_oracle(v.oracle, other, other);
+    e.null_error = std::max(e.null_error, error(null.reference_distance, null.scale));
+  }
 }
 
 void measure_null(Evidence& e, const LocalValues& v, const at::Tensor& recorded, double norm) {
@@ -130,13 +131,10 @@ Evidence measure_local(const LocalValues& v) {
       e.decided_otherwise = rows_decided_otherwise(v);
     return e;
   }
-  e.oracle = measure_against_oracle(v.oracle, v.recorded, v.candidate);
-  measure_errors(e, v);
+  set_errors(e, v);
   const at::Tensor recorded = reals(v.recorded), difference = reals(v.candidate) - recorded;
   const double norm = number(finite_or_zero(recorded).norm());
-  e.gain = project(v.candidate.to(v.recorded.is_complex() ? at::kComplexDouble : at::kDouble) -
-                       v.recorded.to(v.recorded.is_complex() ? at::kComplexDouble : at::kDouble),
-                   v.recorded, norm);
+  e.gain = project(raised(v.candidate) - raised(v.recorded), v.recorded, norm);
   measure_null(e, v, recorded, norm);
   const at::Tensor differs = difference.ne(0), smaller = reals(v.candidate).abs().lt(recorded.abs());
   const double changed = number(differs.sum().to(at::kDouble));

@@ -95,6 +95,9 @@ OracleStats statistics(const Squares<T>& s, double reference_roundoff) {
   };
   out.reference_error = number(r, o);
   out.candidate_error = number(c, o);
+  out.scale = static_cast<double>(o);
+  out.reference_distance = static_cast<double>(r);
+  out.candidate_distance = static_cast<double>(c);
   out.ratio = number(c, std::max<T>(r, kFloor * reference_roundoff * o));
   if (r > 0 && c > 0) out.correlation = std::clamp(static_cast<double>(s.product / (r * c)), -1.0, 1.0);
   return out;

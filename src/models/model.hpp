@@ -25,7 +25,7 @@ class PortedModel {
   /// Op kind in the field's words ("linear", "layer_norm", "rms_norm", "rope", "attention", "modulation", "residual",
   /// "cast", "conv", "gelu", "silu", "sinusoid", "embedding", "copy") for a candidate path.
   virtual std::string kind(std::string_view candidate_path) const = 0;
-  /// One line for the report: "wan, dtype path sky_ac, 2 layers, dim 64".
+  /// One line for the report: "wan, cast placement sky_ac, 2 layers, dim 64".
   virtual std::string description() const = 0;
 };
 

@@ -1,4 +1,4 @@
-// LayerNorm over the last dimension, with the two choices that separate the dtype paths: in which dtype the kernel
+// LayerNorm over the last dimension, with the two choices that separate the cast placements: in which dtype the kernel
 // runs, and in which the result leaves.
 #pragma once
 #include <ATen/ATen.h>

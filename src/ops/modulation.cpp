@@ -90,7 +90,7 @@ at::Tensor mul_add_add_reference(const OpCase& c) {
   });
 }
 
-// The vectors are fp32 in every dtype path; only the activations are stored in the case's dtype.
+// The vectors are fp32 in every cast placement; only the activations are stored in the case's dtype.
 at::Tensor vector_of(const at::Tensor& x) { return x.scalar_type() == at::kDouble ? x : x.to(at::kFloat); }
 
 at::Tensor add_reference(const OpCase& c) {

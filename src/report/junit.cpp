@@ -48,16 +48,10 @@ std::vector<GateCase> cases(const OpResult& op) {
 }
 
 std::string details(const OpResult& op) {
-  std::string text = fmt::format("{} {} {}\n", op.kind, op.dtype, shape_text(op.shape));
-  for (const std::string& line : limit_lines(op)) text += line + "\n";
-  text += "again: " + op.rerun;
-  std::string out;
-  for (size_t begin = 0, end = 0; end != std::string::npos; begin = end + 1) {  // line by line: xml() keeps to one
-    end = text.find('\n', begin);
-    out += xml(std::string_view(text).substr(begin, end == std::string::npos ? end : end - begin));
-    if (end != std::string::npos) out += "\n";
-  }
-  return out;
+  // Each line by itself: xml() keeps to one, and a line end within a name begins none.
+  std::string out = xml(fmt::format("{} {} {}", op.kind, op.dtype, shape_text(op.shape))) + "\n";
+  for (const std::string& line : limit_lines(op)) out += xml(line) + "\n";
+  return out + xml("again: " + op.rerun);
 }
 
 std::string case_text(const std::string& suite, const OpResult& op, const GateCase& c) {

@@ -174,7 +174,7 @@ void merge_into(const VideoReport& report, const std::filesystem::path& file, js
   const json own = to_json(report);
   existing["video"] = own["video"];
   for (const auto& [verdict, count] : own["counts"].items())
-    existing["counts"][verdict] = existing["counts"][verdict].get<int64_t>() + count.get<int64_t>();
+    existing["counts"][verdict] = existing["counts"].value(verdict, int64_t{0}) + count.get<int64_t>();
   if (own["verdict"] == "fail" || existing["verdict"] == "pass") existing["verdict"] = own["verdict"];
   write_file(file, existing.dump(1, ' ', false, json::error_handler_t::replace) + "\n");
 }

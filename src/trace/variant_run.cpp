@@ -47,6 +47,7 @@ void VariantRun::compute(const Op& op, int index) {
                                       rewrite == deviation_.rewrites.end() ? nullptr : &rewrite->second);
   for (size_t j = 0; j < op.outputs.size(); ++j) {
     if (!op.outputs[j] || !done.results[j]) continue;
+    if (!done.results[j]->defined()) throw Error("a rewrite gave no tensor");
     differing_[op.outputs[j]->id] = *done.results[j];
   }
 }
@@ -77,7 +78,10 @@ void VariantRun::release() {
 
 at::Tensor VariantRun::at_boundary(size_t boundary) const {
   const auto found = differing_.find(program_.boundaries[boundary].value.id);
-  if (found == differing_.end() || found->second.sizes().vec() != program_.boundaries[boundary].value.shape) return {};
+  const Value& recorded = program_.boundaries[boundary].value;
+  if (found == differing_.end() || found->second.sizes().vec() != recorded.shape ||
+      found->second.is_complex() != at::isComplexType(recorded.dtype))
+    return {};  // nothing that could be projected on
   return found->second.resolve_conj().resolve_neg();
 }
 

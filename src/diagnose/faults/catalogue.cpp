@@ -145,7 +145,12 @@ std::vector<FaultHypothesis> Catalogue::of_families(int op) const {
                                  attention_faults, rope_faults,     rope_table_faults, cache_faults,
                                  order_faults,     cast_placements, fused_attention,   fused_bias};
   Hypotheses found;
-  for (const auto& family : kFamilies) family(index_, op, found);
+  for (const auto& family : kFamilies) {
+    try {
+      family(index_, op, found);
+    } catch (const std::exception&) {  // arguments that it did not expect: it has nothing to say about this op
+    }
+  }
   return found;
 }
 

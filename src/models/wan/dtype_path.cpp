@@ -11,7 +11,7 @@ const WanDtypePath& wan_dtype_path(std::string_view name) {
     if (path.name == name) return path;
   std::string names;
   for (const auto& path : kWanDtypePaths) names += fmt::format("{}{}", names.empty() ? "" : ", ", path.name);
-  throw Error(fmt::format("[wan] unknown dtype path '{}' (have {})", name, names));
+  throw Error(fmt::format("[wan] unknown cast placement '{}' (have {})", name, names));
 }
 
 }  // namespace parity

@@ -1,4 +1,4 @@
-// The Wan / SkyReels-V2 video transformer in five dtype paths, every op a probe point.
+// The Wan / SkyReels-V2 video transformer in five cast placements, every op a probe point.
 #pragma once
 #include <ATen/ATen.h>
 
@@ -22,7 +22,7 @@ struct WanInputs {
   bool diffusion_forcing = false;  // the time steps are per frame
 };
 
-/// A cast of the model under its dtype path: to which dtype, and whether the recorded program has it. One that changes
+/// A cast of the model under its cast placement: to which dtype, and whether the recorded program has it. One that changes
 /// nothing in the recorded dtypes is not an op there, so it is not a probe point either, under any precision.
 struct CastPoint {
   std::string_view name;

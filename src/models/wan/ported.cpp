@@ -66,7 +66,7 @@ class PortedWan final : public PortedModel {
   std::string kind(std::string_view candidate_path) const override { return std::string(wan_kind(candidate_path)); }
   std::string description() const override {
     const auto& c = model_.config();
-    return fmt::format("wan, dtype path {}, {} layers, dim {}, {}{}", model_.path().name, c.layers, c.dim,
+    return fmt::format("wan, cast placement {}, {} layers, dim {}, {}{}", model_.path().name, c.layers, c.dim,
                        c.image() ? "i2v" : "t2v", c.frames_per_block ? ", block-causal" : "");
   }
 

@@ -1,4 +1,4 @@
-// The Wan transformer made for one recording: configuration, dtype path, weights and inputs read from it.
+// The Wan transformer made for one recording: configuration, cast placement, weights and inputs read from it.
 #pragma once
 #include <memory>
 
@@ -10,7 +10,7 @@ namespace parity {
 /// Is the recording one of a Wan-family transformer: by class name, or by the names of its weights?
 bool is_wan_transformer(const Dump& dump);
 
-/// The dtype path a recording was made on: by class for diffusers, by the configuration's `dtype_path` or else the
+/// The cast placement a recording was made on: by class for diffusers, by the configuration's `dtype_path` or else the
 /// autocast state and the weights' dtype for the originals.
 const WanDtypePath& wan_dtype_path_of(const Dump& dump);
 
