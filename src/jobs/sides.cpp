@@ -92,7 +92,15 @@ Sides open_sides(const std::filesystem::path& reference, const std::filesystem::
                  const std::filesystem::path& map) {
   Sides sides;
   sides.reference = open_side(reference);
+  open_candidate(sides, candidate, map);
+  return sides;
+}
+
+void open_candidate(Sides& sides, const std::filesystem::path& candidate, const std::filesystem::path& map) {
   sides.candidate = open_side(candidate);
+  sides.map.reset();
+  sides.pairing = {};
+  sides.warnings.clear();
   for (const OpenedSide* side : {&sides.reference, &sides.candidate})
     if (side->tensors.empty() && side->program.ops.empty() && !side->sketched())
       throw Error(fmt::format("{}: holds no tensor that can be compared", side->file.string()));
@@ -101,13 +109,12 @@ Sides open_sides(const std::filesystem::path& reference, const std::filesystem::
   if (!map.empty()) sides.map = NameMap::parse(text_of(map), map.string());
   if (sides.map) check_weight_rules(sides, map);
   named(
-      {reference.string(), candidate.string()},
+      {sides.reference.file.string(), candidate.string()},
       [&] {
         if (sides.replayable()) pair_up(sides);
         warn(sides);
       },
       map.string());
-  return sides;
 }
 
 void require_program(const Sides& sides) {

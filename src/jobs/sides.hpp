@@ -37,6 +37,9 @@ struct Sides {
 Sides open_sides(const std::filesystem::path& reference, const std::filesystem::path& candidate,
                  const std::filesystem::path& map);
 
+/// Another candidate beside the reference that `sides` has open already. Throws as `open_sides`.
+void open_candidate(Sides& sides, const std::filesystem::path& candidate, const std::filesystem::path& map);
+
 /// What two recordings of one model class are configured differently in ("layer_norm_eps 1e-05 and 1e-06"), apart from
 /// names, versions and dtypes; "" when they agree, or are of two classes, or one holds no configuration.
 std::string configuration_conflict(const Sides& sides);
