@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "selftest/peer_rules.hpp"
 
 namespace parity {
@@ -36,6 +38,31 @@ std::map<std::pair<std::string, std::string>, SelftestTally> by_family(const Sel
   std::map<std::pair<std::string, std::string>, SelftestTally> families;
   for (const auto& outcome : result.outcomes) families[{outcome.pair.family, outcome.pair.dtype}].add(outcome);
   return families;
+}
+
+std::vector<ScoreLine> score_lines(const SelftestResult& result) {
+  std::map<std::string, SelftestTally> families, dtypes;
+  std::vector<ScoreLine> lines;
+  for (const auto& [key, tally] : by_family(result)) lines.push_back({key.first, key.second, tally});
+  for (const auto& outcome : result.outcomes) {
+    families[outcome.pair.family].add(outcome);
+    dtypes[outcome.pair.dtype].add(outcome);
+  }
+  for (const auto& [family, tally] : families) lines.push_back({family, "", tally});
+  for (const auto& [dtype, tally] : dtypes) lines.push_back({"", dtype, tally});
+  lines.push_back({"", "", total(result)});
+  return lines;
+}
+
+std::map<std::string, LimitShares> benign_shares(const SelftestResult& result) {
+  std::map<std::string, LimitShares> shares;
+  for (const auto& outcome : result.outcomes)
+    if (!outcome.pair.fault)
+      for (size_t i = 0; i < kCalibratedLimits; ++i) {
+        double& largest = shares[outcome.pair.family][i];
+        largest = std::max(largest, outcome.limits[i]);
+      }
+  return shares;
 }
 
 std::vector<PeerTally> peer_tallies(const SelftestResult& result) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/result.hpp"
+#include "selftest/calibrated.hpp"
 #include "selftest/suite.hpp"
 
 namespace parity {
@@ -20,6 +21,7 @@ struct SelftestOutcome {
   bool diverged = false;              // there is a first divergence
   std::map<std::string, int> counts;  // verdicts of the rows
   std::vector<bool> peers;            // by rule: passes
+  LimitShares limits{};               // how much of each calibrated limit its passing rows use
 
   bool found() const { return pair.fault && alarm; }
   bool located() const { return found() && diverged && path == pair.module && call == pair.call; }
@@ -41,8 +43,26 @@ struct SelftestResult {
   double seconds = 0;
 };
 
+/// The same pairs again, each family under limits fitted without it.
+struct OutOfSample {
+  std::vector<LeftOut> effects;
+  SelftestResult result;
+};
+
 SelftestTally total(const SelftestResult& result);
 std::map<std::pair<std::string, std::string>, SelftestTally> by_family(const SelftestResult& result);  // family, dtype
+
+/// A line of the table of scores; an empty family or dtype: all of them.
+struct ScoreLine {
+  std::string family, dtype;
+  SelftestTally tally;
+};
+/// Each family and dtype, then each family, each dtype, and everything.
+std::vector<ScoreLine> score_lines(const SelftestResult& result);
+
+/// The largest share of each calibrated limit that a family's benign pairs use.
+std::map<std::string, LimitShares> benign_shares(const SelftestResult& result);
+
 std::vector<PeerTally> peer_tallies(const SelftestResult& result);  // in the order of `peer_rules()`
 
 /// Shares of all faults; nullopt when there are none.
