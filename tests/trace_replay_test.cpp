@@ -157,6 +157,24 @@ int64_t call_twice(ProgramFile& file, int number, int64_t argument, const at::Te
 
 }  // namespace
 
+TEST_CASE("replay: a view that fits the recorded layout alone has the same numbers in any other") {
+  const at::Tensor x = at::randn({1, 8, 5, 6}).contiguous(at::MemoryFormat::ChannelsLast), w = at::randn({4, 8, 3, 3});
+  const at::Tensor y =
+      at::convolution(x, w, {}, {1, 1}, {1, 1}, {1, 1}, false, {0, 0}, 1).contiguous(x.suggest_memory_format());
+  const at::Tensor rows = y.permute({0, 2, 3, 1}).view({-1, 4});
+  ProgramFile file("channels_last.h5");
+  const int64_t in = file.leaf(x), by = file.leaf(w);
+  const json args = {ref(in), ref(by), nullptr, {1, 1}, {1, 1}, {1, 1}, false, {0, 0}, 1};
+  const int64_t image = file.op("aten::convolution", args, {y}, {}, {{"store", false}});
+  const int64_t moved =
+      file.op("aten::permute", {ref(image), {0, 2, 3, 1}}, {y.permute({0, 2, 3, 1})}, {}, {{"view", true}});
+  const int64_t flat = file.op("aten::view", {ref(moved), {-1, 4}}, {rows}, {}, {{"view", true}});
+  file.op("aten::mul.Tensor", {ref(flat), 2}, {rows * 2});
+  const Dump dump = file.dump();
+  const at::Tensor exact = replayed(dump, Precision::fp64).at("~/mul.0");  // convolutions in fp64 drop channels last
+  CHECK(at::allclose(exact, (rows * 2).to(at::kDouble), 1e-4, 1e-5));
+}
+
 TEST_CASE("trace: a model's arguments that recorded ops made are computed again, or taken as recorded and raised") {
   ProgramFile file("arguments.h5");
   const at::Tensor latents = at::rand({3, 4}) + 1, low = latents.to(at::kBFloat16), twice = low * 2, next = twice + 1;

@@ -1,5 +1,8 @@
 #include "trace/execute.hpp"
 
+#include <ATen/InferSize.h>
+#include <ATen/TensorUtils.h>
+
 #include <fmt/format.h>
 
 #include "core/dtype_kind.hpp"
@@ -91,7 +94,8 @@ Executed Executor::run(const Op& op, bool writes, const Rewrite* rewrite) const 
     if (!op.outputs[j] || !result) continue;
     const at::ScalarType wanted = redirect(op.outputs[j]->dtype, precision_), got = result->scalar_type();
     // Exact arithmetic goes on with what is not rounded: a rewrite's result, a port's wider value.
-    const bool keeps = arithmetic_ == Arithmetic::exact || exact_where_changed_;
+    const bool keeps = (arithmetic_ == Arithmetic::exact || exact_where_changed_) &&
+                       at::isComplexType(got) == at::isComplexType(wanted);
     if (got == wanted || (keeps && is_float(got) && is_float(wanted))) continue;
     if (precision_ == Precision::recorded || writes || !is_float(wanted) || !is_float(got))
       throw Error(fmt::format("output {} is {} where {} was expected", j, dtype_name(got), dtype_name(wanted)));
@@ -106,15 +110,28 @@ bool Executor::runs_exactly(const Op& op, const Rewrite* rewrite) const {
   if (!exact_where_changed_ || rewrite != nullptr) return exact_where_changed_;
   std::vector<int64_t> reads;
   for (const auto& argument : op.args) collect_ids(argument, reads);
-  return std::any_of(reads.begin(), reads.end(), [&](int64_t id) {
-    return lookup_(id).scalar_type() != recorded_dtype_(id);
-  });
+  return std::any_of(reads.begin(), reads.end(),
+                     [&](int64_t id) { return lookup_(id).scalar_type() != recorded_dtype_(id); });
+}
+
+// A kernel for other dtypes may lay out its result otherwise (convolutions in fp64 drop channels last), and a recorded
+// view fit the recorded layout: the same numbers in memory of its own.
+torch::jit::Stack Executor::laid_out(const Op& op, torch::jit::Stack stack) const {
+  if (op.name != "aten::view" || !written_ || stack.size() < 2 || !stack[0].isTensor() || !stack[1].isIntList())
+    return stack;
+  const at::Tensor self = stack[0].toTensor();
+  const auto sizes = at::infer_size(stack[1].toIntVector(), self.numel());
+  std::vector<int64_t> reads;
+  collect_ids(op.args[0], reads);
+  if (!at::detail::computeStride(self.sizes(), self.strides(), sizes) && reads.size() == 1 && !written_(reads[0]))
+    stack[0] = self.contiguous();
+  return stack;
 }
 
 Results Executor::call(const Op& op, const c10::OperatorHandle& handle, bool writes, const Rewrite* rewrite) const {
   if (!writes && !op.view && runs_exactly(op, rewrite)) return call_exactly(op, rewrite);
   if (reinterprets_bits(op)) return call_as_recorded(op, handle);
-  torch::jit::Stack stack = arguments(op, handle.schema());
+  torch::jit::Stack stack = laid_out(op, arguments(op, handle.schema()));
   if (rewrite == nullptr) return call_with(op, handle, stack, writes);
   OpCall rewritten{op,
                    handle.schema(),

@@ -31,6 +31,9 @@ class Executor {
   /// kernel was recorded for those.
   void exact_where_changed() { exact_where_changed_ = true; }
 
+  /// Is the memory of a value written to in place, ever? Others may be copied where a view does not fit their layout.
+  void tell_written(std::function<bool(int64_t)> written) { written_ = std::move(written); }
+
  private:
   Results call(const Op& op, const c10::OperatorHandle& handle, bool writes, const Rewrite* rewrite) const;
   Results call_with(const Op& op, const c10::OperatorHandle& handle, const torch::jit::Stack& stack, bool writes,
@@ -40,12 +43,14 @@ class Executor {
   torch::jit::Stack arguments(const Op& op, const c10::FunctionSchema& schema) const;
   bool reinterprets_bits(const Op& op) const;
   bool runs_exactly(const Op& op, const Rewrite* rewrite) const;
+  torch::jit::Stack laid_out(const Op& op, torch::jit::Stack stack) const;
 
   Precision precision_;
   ValueLookup lookup_;
   std::function<at::ScalarType(int64_t)> recorded_dtype_;
   Arithmetic arithmetic_;
   bool exact_where_changed_ = false;
+  std::function<bool(int64_t)> written_;
   ValueLookup leaf_;  // for rewrites
 };
 

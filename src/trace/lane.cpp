@@ -26,6 +26,7 @@ Lane::Lane(const Dump& dump, const Program& program, const Flow& flow, ReplayOpt
       executor_(
           options_.precision, [this](int64_t id) { return get(id); }, [this](int64_t id) { return dtypes_.at(id); },
           options_.arithmetic) {
+  executor_.tell_written([this](int64_t id) { return flow_.written_from(id, 0); });
   for (const Leaf& leaf : program.leaves) {
     leaves_[leaf.value.id] = &leaf;
     dtypes_[leaf.value.id] = leaf.value.dtype;

@@ -19,6 +19,7 @@ VariantRun::VariantRun(size_t number, Deviation deviation, const Program& progra
           },
           [this](int64_t id) { return lane_.recorded_dtype(id); }, lane.options().arithmetic,
           [this](int64_t id) { return lane_.leaf(id); }) {
+  executor_.tell_written([this](int64_t id) { return flow_.written_from(id, 0); });
   const ReplayOptions& options = lane.options();
   if (options.precision == Precision::recorded && options.arithmetic == Arithmetic::kernel)
     executor_.exact_where_changed();
