@@ -234,7 +234,8 @@ class PortJudge {
     if (!is_half(e_.reference_dtype) && !best_->fixed_amplitude &&
         std::abs(best_->fit.amplitude) * best_->fit.size <= limits_.elementwise_library.value * unit_)
       return false;
-    if (best_->fault == kGain && best_->free_size > 0 && best_->free_size <= gain_limit()) return false;
+    if (best_->fault == kGain && best_->free_size > 0 && best_->free_size <= limits_.gain_in_u.value * unit_)
+      return false;
     if (!explains_the_difference(*best_, is_half(e_.reference_dtype), limits_)) return false;
     return fail(
         best_->gate,
