@@ -70,12 +70,13 @@ std::string complaint(const std::exception& error) {
 }
 
 Executor::Executor(Precision precision, ValueLookup lookup, std::function<at::ScalarType(int64_t)> recorded_dtype,
-                   Arithmetic arithmetic, ValueLookup leaf)
+                   Arithmetic arithmetic, ValueLookup leaf, ValueLookup raised)
     : precision_(precision),
       lookup_(std::move(lookup)),
       recorded_dtype_(std::move(recorded_dtype)),
       arithmetic_(precision == Precision::fp64 ? Arithmetic::kernel : arithmetic),
-      leaf_(std::move(leaf)) {}
+      leaf_(std::move(leaf)),
+      raised_(std::move(raised)) {}
 
 Executed Executor::run(const Op& op, bool writes, const Rewrite* rewrite) const {
   const auto handle = find_operator(op.name);
@@ -106,9 +107,8 @@ bool Executor::runs_exactly(const Op& op, const Rewrite* rewrite) const {
   if (!exact_where_changed_ || rewrite != nullptr) return exact_where_changed_;
   std::vector<int64_t> reads;
   for (const auto& argument : op.args) collect_ids(argument, reads);
-  return std::any_of(reads.begin(), reads.end(), [&](int64_t id) {
-    return lookup_(id).scalar_type() != recorded_dtype_(id);
-  });
+  return std::any_of(reads.begin(), reads.end(),
+                     [&](int64_t id) { return lookup_(id).scalar_type() != recorded_dtype_(id); });
 }
 
 Results Executor::call(const Op& op, const c10::OperatorHandle& handle, bool writes, const Rewrite* rewrite) const {
@@ -151,9 +151,8 @@ Results Executor::call_with(const Op& op, const c10::OperatorHandle& handle, con
 Results Executor::call_exactly(const Op& op, const Rewrite* rewrite) const {
   bool wide = false;  // an argument that a deviation left unrounded
   const ValueLookup raised = [&](int64_t id) {
-    const at::Tensor value = lookup_(id);
-    wide = wide || value.scalar_type() != recorded_dtype_(id);
-    return value.to(redirect(value.scalar_type(), Precision::fp64));
+    wide = wide || lookup_(id).scalar_type() != recorded_dtype_(id);
+    return raised_(id);
   };
   const auto rounded = [&](Results results) {
     if (wide && only_moves(op)) return results;
