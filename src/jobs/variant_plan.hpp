@@ -32,8 +32,7 @@ struct VariantPlan {
 VariantPlan plan_variants(const ProgramIndex& program, const std::vector<Segment>& segments, const Catalogue& catalogue,
                           size_t lanes, const VariantBudget& budget);
 
-/// Work of looking at the changes of a stretch to first order: the stretch forwards, once with a graph, and backwards
-/// once a direction; each changed op once.
+/// Work of looking at the changes of a stretch to first order (trace/first_order.hpp).
 double first_order_work(double stretch, double changed_ops);
 
 /// Work of holding one changed value against the candidate's.
