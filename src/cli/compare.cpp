@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 
 #include "cli/command.hpp"
@@ -167,17 +168,28 @@ int run_blame(const CompareOptions& options, const std::string& command_line) {
 
 using Runner = int (*)(const CompareOptions&, const std::string&);
 
+// CLI::Range lets NaN through.
+CLI::Validator within(double least) {
+  return CLI::Validator(
+      [least](const std::string& text) -> std::string {
+        double number = NAN;
+        if (CLI::detail::lexical_cast(text, number) && number >= least && number <= kLargestBudget) return "";
+        return fmt::format("'{}' is not a number from {} to {}", text, least, kLargestBudget);
+      },
+      "");
+}
+
 void add_budget(CLI::App& command, CompareOptions& options) {
   command
       .add_option("--budget-time", options.budget_time,
                   "What runs of the program with a named change may take, in times of the plain replays (default 2); "
                   "what was not tried is said")
-      ->check(CLI::Range(0., kLargestBudget))
+      ->check(within(0))
       ->type_name("TIMES");
   command
       .add_option("--budget-memory", options.budget_memory,
                   "What they may hold, in GiB (default: half of what is free)")
-      ->check(CLI::Range(1 / 1024., kLargestBudget))
+      ->check(within(1 / 1024.))
       ->type_name("GIB");
 }
 

@@ -83,8 +83,20 @@ class Planner {
     return cost;
   }
 
+  // Also ops between those of a segment that belong to none: views that are written through, memory not yet filled.
   void mark_worth() {
-    plan_.worth.assign(program_.size(), false);
+    std::vector<bool> within(program_.size(), false), apart(program_.size(), false);
+    for (size_t b = 0; b < segments_.size(); ++b) {
+      const std::vector<size_t>& ops = segments_[b].ops;
+      if (ops.empty()) continue;
+      if (plan_.apart[b])
+        for (const size_t op : ops) apart[op] = true;
+      else
+        std::fill(within.begin() + static_cast<int64_t>(ops.front()),
+                  within.begin() + static_cast<int64_t>(ops.back()) + 1, true);
+    }
+    plan_.worth = within;
+    for (size_t op = 0; op < apart.size(); ++op) plan_.worth[op] = within[op] && !apart[op];
     for (size_t b = 0; b < segments_.size(); ++b)
       if (!plan_.apart[b])
         for (const size_t op : segments_[b].ops) plan_.worth[op] = true;
