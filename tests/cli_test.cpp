@@ -40,6 +40,19 @@ TEST_CASE("cli: usage errors exit 2 with a message on standard error") {
   }
 }
 
+TEST_CASE("cli: a budget that is not one is said in one line") {
+  const std::string here = reference_dump("diffusers-wan-t2v.bf16.h5").string();
+  for (const std::string budget : {"--budget-time -1", "--budget-time soon", "--budget-time nan", "--budget-time inf",
+                                   "--budget-memory 0", "--budget-memory -2", "--budget-memory 1e30"}) {
+    CAPTURE(budget);
+    const auto result = parity_check("compare " + here + " " + here + " " + budget);
+    CHECK(result.status == 2);
+    CHECK(result.out.empty());
+    CHECK(lines(result.err) == 1);
+    CHECK(result.err.find(budget.substr(0, budget.find(' '))) != std::string::npos);
+  }
+}
+
 TEST_CASE("cli: a file that is not there is said in one line, by every command") {
   const std::string here = reference_dump("diffusers-wan-t2v.bf16.h5").string(), gone = "/nonexistent/x.h5";
   for (const std::string arguments :

@@ -126,6 +126,7 @@ Report sample_report(bool hostile) {
   for (OpResult& op : failures(block, hostile)) r.ops.push_back(std::move(op));
   for (OpResult& op : undecided()) r.ops.push_back(std::move(op));
   r.coverage[""] = {7, 3, 1, 0, {"blocks.1.norm2"}, {}, {"extra"}, {}};
+  r.coverage[""].variants = {{"blocks.0", "blocks.1.norm2", 120, 90, 8, 22, "budget of work"}};
   r.warnings = {"recorded on another CPU: bitwise equality is judged against a replay here"};
   return r;
 }

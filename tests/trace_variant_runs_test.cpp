@@ -79,7 +79,7 @@ TEST_CASE("variant runs: one that fails costs itself, not the replay, nor the ot
     last = event.computed[0].clone();
     return {};
   };
-  replay_in_step(dump, program, {ReplayOptions{}}, visit, source);
+  replay_in_step(dump, program, {ReplayOptions{}}, visit, DeviationSource(source));
   CHECK(seen == std::vector<size_t>{5, 5});
   CHECK(at::equal(last, x * 2 + 1));
   CHECK(at::equal(last_deviating, x * 6 + 1));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 
 #include "cli/command.hpp"
@@ -26,11 +27,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr double kLargestBudget = 1e6;  // replays, GiB
+
 struct CompareOptions {
   Common common;
   std::string reference, candidate, map, layer = "all", out, thresholds;
   std::vector<std::string> accepted;
   bool diagnose = true;
+  double budget_memory = 0, budget_time = VariantBudget{}.replays;
 };
 
 Thresholds limits_of(const CompareOptions& options) {
@@ -81,6 +85,8 @@ Report compared(const CompareOptions& options, const Sides& sides, bool paths, c
   job.layer = options.layer;
   job.limits = limits_of(options);
   job.diagnose = options.diagnose;
+  job.budget.replays = options.budget_time;
+  job.budget.bytes = static_cast<int64_t>(options.budget_memory * 0x1p30);
   job.paths = paths;
   Progress progress(100, options.common.quiet);
   job.progress = bar(progress, "comparing");
@@ -162,6 +168,31 @@ int run_blame(const CompareOptions& options, const std::string& command_line) {
 
 using Runner = int (*)(const CompareOptions&, const std::string&);
 
+// CLI::Range lets NaN through.
+CLI::Validator within(double least) {
+  return CLI::Validator(
+      [least](const std::string& text) -> std::string {
+        double number = NAN;
+        if (CLI::detail::lexical_cast(text, number) && number >= least && number <= kLargestBudget) return "";
+        return fmt::format("'{}' is not a number from {} to {}", text, least, kLargestBudget);
+      },
+      "");
+}
+
+void add_budget(CLI::App& command, CompareOptions& options) {
+  command
+      .add_option("--budget-time", options.budget_time,
+                  "What runs of the program with a named change may take, in times of the plain replays (default 2); "
+                  "what was not tried is said")
+      ->check(within(0))
+      ->type_name("TIMES");
+  command
+      .add_option("--budget-memory", options.budget_memory,
+                  "What they may hold, in GiB (default: half of what is free)")
+      ->check(within(1 / 1024.))
+      ->type_name("GIB");
+}
+
 CLI::App* add_two_sided(CLI::App& app, Action& action, const std::string& command_line, const char* name,
                         const char* text, Runner runner, bool candidate_required) {
   auto options = std::make_shared<CompareOptions>();
@@ -187,6 +218,7 @@ CLI::App* add_two_sided(CLI::App& app, Action& action, const std::string& comman
                    "Roundings declared as intended: globs of paths whose gate dtype_path may fail")
       ->delimiter(',')
       ->type_name("GLOB");
+  add_budget(*command, *options);
   command->add_flag("!--no-diagnosis", options->diagnose, "Do not test named faults and cast placements (faster)");
   add_common(*command, options->common);
   command->callback([options, runner, &action, command_line] {

@@ -78,15 +78,24 @@ OpResult untrusted_row(std::string path, std::string kind, std::string why);
 /// That of a reference whose recording was interrupted: what it does not hold was compared with nothing.
 OpResult interrupted_reference();
 
+/// How the named changes of a stretch of program were tried that is too long to run each of them.
+struct VariantCoverage {
+  std::string from, to;                         // compared values, or "the inputs"
+  int64_t named = 0;                            // changes in the catalogue
+  int64_t estimated = 0, run = 0, untried = 0;  // put against the difference to first order; run; neither
+  std::string why;                              // they were not tried
+};
+
 struct Coverage {
   int64_t paired = 0, covered = 0,
           uncovered = 0;  // ops of the reference: compared; inside a later compared one; neither
   int64_t unused = 0;     // no output of the model is computed from them: nothing to get wrong
   std::vector<std::string> uncovered_paths, unused_paths, unmatched_candidates, opaque;
   std::vector<std::string> not_exercised;  // compared and equal, but constant, zero or empty: "path (why)"
-  std::string granularity;             // how far a verdict reaches, in words; "" when every compared point is one op
-  int64_t directions = 0;              // named changes that differences were projected on, over all rows
-  double sigma = 0, false_alarms = 0;  // asked of each of them, so that the whole run has so many false alarms
+  std::string granularity;                // how far a verdict reaches, in words; "" when every compared point is one op
+  int64_t directions = 0;                 // named changes that differences were projected on, over all rows
+  double sigma = 0, false_alarms = 0;     // asked of each of them, so that the whole run has so many false alarms
+  std::vector<VariantCoverage> variants;  // stretches whose named changes were not all run
 };
 
 struct Side {  // reference or candidate

@@ -36,6 +36,7 @@ Exercise::Exercise(const Program& program)
     own.computed_from[i] = true;
     own.moves_with = own.computed_from;
     reach_[program.leaves[i].value.id] = std::move(own);
+    names_[root_of(program.leaves[i].value.id)].push_back(program.leaves[i].value.id);
   }
 }
 
@@ -57,16 +58,22 @@ void Exercise::ran(int op, const std::function<at::Tensor(int64_t id)>& value) {
     // A constant made of something that is not: what was in that is lost here.
     if (!destroys || is_constant_float(value(id))) join(joined.moves_with, from->moves_with);
   }
-  for (const int64_t id : flow.fresh) reach_[id] = joined;
+  for (const int64_t id : flow.fresh) {
+    reach_[id] = joined;
+    names_[root_of(id)].push_back(id);
+  }
   for (const int64_t id : flow.writes) {  // in place: every name of that memory
-    const auto root = flow_.root.find(id);
-    for (auto& [other, reach] : reach_) {
-      const auto its = flow_.root.find(other);
-      if (other != id && (root == flow_.root.end() || its == flow_.root.end() || its->second != root->second)) continue;
+    for (const int64_t other : names_[root_of(id)]) {
+      Reach& reach = reach_.at(other);
       join(reach.computed_from, joined.computed_from);
       join(reach.moves_with, joined.moves_with);
     }
   }
+}
+
+int64_t Exercise::root_of(int64_t id) const {
+  const auto root = flow_.root.find(id);
+  return root == flow_.root.end() ? id : root->second;
 }
 
 void Exercise::compared(int64_t id) {

@@ -31,10 +31,12 @@ class Exercise {
     Leaves computed_from, moves_with;
   };
   const Reach* find(int64_t id) const;
+  int64_t root_of(int64_t id) const;
 
   const Program& program_;
   const Flow flow_;
   std::unordered_map<int64_t, Reach> reach_;
+  std::unordered_map<int64_t, std::vector<int64_t>> names_;  // values by the memory they lie in
   Leaves used_, exercised_;
 };
 

@@ -5,20 +5,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 #include <unordered_map>
 
 #include "core/error.hpp"
 #include "core/glob.hpp"
 #include "core/segment.hpp"
 #include "diagnose/cast_path.hpp"
-#include "diagnose/faults/catalogue.hpp"
 #include "diagnose/finding.hpp"
-#include "diagnose/findings.hpp"
-#include "diagnose/stale.hpp"
 #include "jobs/exercise.hpp"
 #include "jobs/model_job.hpp"
 #include "jobs/port_coverage.hpp"
+#include "jobs/port_findings.hpp"
 #include "jobs/reproduction.hpp"
 #include "jobs/rows.hpp"
 #include "judge/naming.hpp"
@@ -35,8 +32,6 @@ namespace {
 
 constexpr size_t kExplanations = 8;  // kept a row
 constexpr size_t kHiddenShown = 5;   // inputs and weights named that nothing compared moves with
-constexpr double kCertain = 99;      // sigma of a bitwise repetition
-constexpr int kStaleRank = 2;        // a change that gives the value from the port's own inputs says more
 
 std::vector<ReplayOptions> lane_options() {
   std::vector<ReplayOptions> lanes(kLanes);
@@ -70,14 +65,14 @@ class PortJob {
 
   JobResult run() {
     const auto visit = [this](const BoundaryEvent& event) { return cross(event); };
-    DeviationSource source;
+    Variants variants;
     if (options_.diagnose) {
-      catalogue_ = std::make_unique<Catalogue>(program_, ReplaysOfFaults{kOracle, kRecorded, kExact});
-      share_the_budget();
-      source = [this](int op) { return start(op); };
+      findings_ = std::make_unique<PortFindings>(dump_, program_, segments_, limits_, options_.budget);
+      share_the_budget(findings_->named());
+      variants = findings_->variants(options_.progress);
     }
     const auto ran = [this](int op, const auto& value) { exercise_.ran(op, value); };
-    const auto reports = replay_in_step(dump_, program_, lane_options(), visit, source, ran);
+    const auto reports = replay_in_step(dump_, program_, lane_options(), visit, variants, ran);
     for (const std::string& op : reports[kOracle].lowered) result_.warnings.push_back("not fp64 in the oracle: " + op);
     report_coverage(reports[kRecorded].opaque);
     std::stable_sort(result_.rows.begin(), result_.rows.end(),
@@ -86,21 +81,9 @@ class PortJob {
   }
 
  private:
-  std::vector<Deviation> start(int op) {
-    options_.progress(static_cast<double>(op) / static_cast<double>(std::max<size_t>(1, program_.ops.size())));
-    std::vector<Deviation> deviations;
-    for (FaultHypothesis& hypothesis : catalogue_->at(op)) {
-      deviations.push_back(std::move(hypothesis.deviation));
-      hypotheses_.push_back(std::move(hypothesis));
-    }
-    return deviations;
-  }
-
   // As many sigma as the run's number of projections asks for.
-  void share_the_budget() {
-    int64_t tests = 1;
-    for (int op = 0; op < static_cast<int>(program_.ops.size()); ++op)
-      tests += static_cast<int64_t>(catalogue_->at(op).size());
+  void share_the_budget(int64_t named) {
+    const int64_t tests = 1 + named;
     limits_.z = {
         sigma_limit(limits_.false_alarms.value, tests),
         fmt::format("{} false alarms over {} named changes of the run (Sidak)", limits_.false_alarms.value, tests)};
@@ -112,9 +95,7 @@ class PortJob {
     if (recorded.defined()) replacements[kOwn] = recorded;
     const PortPair* pair = by_boundary_[event.boundary];
     if (pair == nullptr) {
-      const Boundary& skipped = program_.boundaries[event.boundary];
-      const bool module = skipped.path.find('/') == std::string::npos;
-      if (options_.diagnose && module) stale_.remember(skipped.path, skipped.call, event.computed[kOwn]);
+      if (findings_) findings_->remember(event.boundary, event.computed[kOwn]);
       return replacements;
     }
     OpResult row = describe(*pair);
@@ -158,14 +139,14 @@ class PortJob {
   // `own`: the reference's own value there, on its own inputs.
   void compare(OpResult& row, const at::Tensor& value, const BoundaryEvent& event, const at::Tensor& own) {
     const auto& lanes = event.computed;
-    const Evidence evidence =
-        measure_local({value, lanes[kOracle], lanes[kRecorded], valid_values(event, hypotheses_)});
+    const Evidence evidence = measure_local({value, lanes[kOracle], lanes[kRecorded], valid_values(event, started())});
     row.forced = evidence.forced;
     row.oracle = evidence.oracle;
     row.free = measure(own, value);
     free_error_[row.index] = row.free->rel_l2.value_or(0);
     add_amplification(row, lanes);
-    const std::vector<Finding> found = options_.diagnose ? findings(row, event, value) : std::vector<Finding>();
+    const std::vector<Finding> found =
+        findings_ ? findings_->at(row, event, value, values_before(row)) : std::vector<Finding>();
     judge_port(row, evidence, segments_[row.index], found, limits_);
     if (row.not_exercised.empty()) exercise_.compared(program_.boundaries[row.index].value.id);
     row.explanations = explanations(found);
@@ -179,7 +160,7 @@ class PortJob {
     if (!segment.arithmetic || !(at::isFloatingType(dtype) || at::isComplexType(dtype)) || !wanted(row)) return;
     DtypePath path{row.path, "port", "", {placement("as recorded", event.computed[kRecorded], value, dtype)}};
     for (const DeviatingValue& d : event.deviating) {
-      const FaultHypothesis& h = hypotheses_[d.deviation];
+      const FaultHypothesis& h = started()[d.deviation];
       if (h.gate == Gate::dtype_path)
         path.candidates.push_back(placement(fmt::format("{}: {}", h.fault, h.detail), d.value, value, dtype));
     }
@@ -209,50 +190,23 @@ class PortJob {
     row.predicted_free = std::hypot(*row.amplification * carried, row.forced->rel_l2.value_or(0));
   }
 
-  // Every path under which a value is compared that this row is computed from: a module's result is also its last
-  // op's and its last child's.
-  std::set<std::string> names_of_inputs(const OpResult& row) const {
-    std::set<std::string> names;
-    for (const size_t a : ancestors_[row.index])
+  // A module's result is also its last op's and its last child's.
+  ValuesBefore values_before(const OpResult& row) const {
+    ValuesBefore before{ancestors_[row.index], [this](size_t boundary) { return candidate_value(boundary); }, {}};
+    for (const size_t a : before.boundaries)
       for (const size_t b : by_value_.at(program_.boundaries[a].value.id))
-        if (static_cast<int64_t>(b) < row.index) names.insert(program_.boundaries[b].path);
-    return names;
+        if (static_cast<int64_t>(b) < row.index) before.names.insert(program_.boundaries[b].path);
+    return before;
   }
 
-  // What explains the candidate's value, an older value that it repeats among it.
-  std::vector<Finding> findings(const OpResult& row, const BoundaryEvent& event, const at::Tensor& value) {
-    std::vector<Finding> found =
-        match_hypotheses(event, value, hypotheses_, final_op(program_.boundaries[row.index].value.id));
-    const std::set<std::string> inputs = names_of_inputs(row);
-    const at::Tensor& own = event.computed[kOwn];
-    std::string older = stale_.seen_before(row.path, row.call, value, own, inputs),
-                as = "bitwise what the candidate has at ";
-    if (older.empty()) {
-      older = stale_.like_reference(row.path, row.call, value, event.computed[kRecorded]);
-      as = "but for rounding what the reference has at ";
-      if (inputs.contains(older)) older.clear();
-    }
-    stale_.remember(row.path, row.call, own);
-    directions_ += static_cast<int64_t>(found.size());
-    if (!older.empty() && row.forced->bitwise_equal_share.value_or(1) < 1) {
-      Finding f{"stale value", as + older, Gate::logic, true, {}, 0};
-      f.fit.amplitude = f.fit.explained = f.fit.correlation = f.fit.size = 1;  // bit by bit: certain
-      f.fit.z = f.fit.z_rows = kCertain;
-      f.rest = 0;
-      f.rank = kStaleRank;
-      found.push_back(std::move(f));
-    }
-    return found;
+  at::Tensor candidate_value(size_t boundary) const {
+    OpResult unused = describe(*by_boundary_[boundary]);
+    return aligned(*by_boundary_[boundary], unused);
   }
 
-  // The op that computed a value, through views and copies of it; -1 for leaves.
-  int final_op(int64_t id) const {
-    const ProgramIndex& index = catalogue_->index();
-    int op = index.producer(id);
-    while (op >= 0 && program_.ops[op].view && index.argument(op, 0) >= 0 &&
-           index.producer(index.argument(op, 0)) < op && index.producer(index.argument(op, 0)) >= 0)
-      op = index.producer(index.argument(op, 0));
-    return op;
+  const std::vector<FaultHypothesis>& started() const {
+    static const std::vector<FaultHypothesis> kNone;
+    return findings_ ? findings_->started() : kNone;
   }
 
   static at::Tensor perturbed(const at::Tensor& value) {
@@ -269,7 +223,7 @@ class PortJob {
     std::vector<size_t> uncovered;
     result_.coverage = port_coverage(program_, candidate_, pairing_, segments_, uncovered);
     result_.coverage.opaque = opaque;
-    result_.coverage.directions = directions_;
+    if (findings_) findings_->report(result_.coverage, result_.warnings);
     result_.coverage.sigma = limits_.z.value;
     result_.coverage.false_alarms = limits_.false_alarms.value;
     for (const OpResult& row : result_.rows)
@@ -310,13 +264,10 @@ class PortJob {
   Thresholds limits_;
   std::vector<const PortPair*> by_boundary_;
   std::unordered_map<int64_t, std::vector<size_t>> by_value_;  // paired boundaries by value id
-  std::unique_ptr<Catalogue> catalogue_;
-  std::vector<FaultHypothesis> hypotheses_;  // by deviation number
-  StaleRegistry stale_;
+  std::unique_ptr<PortFindings> findings_;
   Exercise exercise_;
   Reproduction reproduction_;
   std::map<int64_t, double> free_error_;
-  int64_t directions_ = 0;
   JobResult result_;
 };
 

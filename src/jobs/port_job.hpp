@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "jobs/job_result.hpp"
+#include "jobs/variant_plan.hpp"
 #include "judge/limits.hpp"
 #include "pair/candidate.hpp"
 #include "pair/port_pairing.hpp"
@@ -15,6 +16,7 @@ struct PortJobOptions {
   std::string layer = "all";  // globs: rows to report; everything is replayed
   Thresholds limits;
   bool diagnose = true;  // test the named faults and cast placements on every row
+  VariantBudget budget;  // of the runs that this takes
   bool paths = false;    // report the best cast placements of every row (diagnose must be on)
   std::function<void(double done)> progress = [](double) {};  // share of the program run
 };

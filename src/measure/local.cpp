@@ -1,7 +1,11 @@
 #include "measure/local.hpp"
 
+#include <ATen/Parallel.h>
+
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <limits>
 
 #include "core/dtype_kind.hpp"
 #include "core/precision.hpp"
@@ -44,11 +48,13 @@ double normal_of_t(double t, double freedom) {
 }
 
 // The mean of the rows' sums over its standard error.
-double z_of_rows(const at::Tensor& product, int64_t width) {
-  if (width <= 1 || product.numel() % width != 0) return INFINITY;
-  const at::Tensor rows = product.reshape({-1, width}).sum({1});
-  const double n = number(rows.ne(0).sum().to(at::kDouble)), sum = number(rows.sum()),
-               squares = number(at::dot(rows, rows));
+double z_of_rows(const std::vector<double>& rows) {
+  double n = 0, sum = 0, squares = 0;
+  for (const double row : rows) {
+    n += row != 0;
+    sum += row;
+    squares += row * row;
+  }
   if (n < 3) return INFINITY;  // too few to say: the elements decide
   const double spread = squares - sum * sum / n;
   if (!(spread > 0)) return INFINITY;
@@ -60,19 +66,65 @@ int64_t row_width(const at::Tensor& tensor) {
   return tensor.is_complex() && tensor.dim() > 1 ? 2 * last : last;
 }
 
+// d g, g^2, d^2, d^4, (d g)^2, summed.
+using ProjectionSums = std::array<double, 5>;
+constexpr int64_t kProjected = 1 << 16;  // elements summed in one go: the order does not depend on the threads
+
+ProjectionSums sums_of(const double* d, const double* g, int64_t n) {
+  constexpr int64_t kSums = 8;  // independent ones, for vector units
+  std::array<std::array<double, kSums>, 5> sums{};
+  const auto add = [&](int64_t i, int64_t lane) {
+    const auto finite = [](double x) { return std::abs(x) <= std::numeric_limits<double>::max() ? x : 0.; };
+    const double x = finite(d[i]), y = finite(g[i]), xy = x * y, xx = x * x;
+    sums[0][lane] += xy;
+    sums[1][lane] += y * y;
+    sums[2][lane] += xx;
+    sums[3][lane] += xx * xx;
+    sums[4][lane] += xy * xy;
+  };
+  int64_t i = 0;
+  for (; i + kSums <= n; i += kSums)
+    for (int64_t lane = 0; lane < kSums; ++lane) add(i + lane, lane);
+  for (; i < n; ++i) add(i, 0);
+  ProjectionSums all{};
+  for (size_t k = 0; k < all.size(); ++k)
+    for (const double part : sums[k]) all[k] += part;
+  return all;
+}
+
+// In one pass, so that nothing of the tensors' size is made; `rows`: of d g, where rows are wider than one.
+ProjectionSums sums_over_rows(const at::Tensor& d, const at::Tensor& g, int64_t width, std::vector<double>& rows) {
+  const int64_t n = d.numel(), step = width > 1 ? width : kProjected, count = (n + step - 1) / step;
+  const int64_t together = std::max<int64_t>(1, kProjected / step), blocks = (count + together - 1) / together;
+  std::vector<ProjectionSums> parts(static_cast<size_t>(blocks), ProjectionSums{});
+  rows.assign(width > 1 ? static_cast<size_t>(count) : 0, 0);
+  const double *from = d.const_data_ptr<double>(), *along = g.const_data_ptr<double>();
+  at::parallel_for(0, blocks, 1, [&](int64_t first, int64_t last) {
+    for (int64_t b = first; b < last; ++b)
+      for (int64_t row = b * together; row < std::min(count, (b + 1) * together); ++row) {
+        const ProjectionSums sums = sums_of(from + row * step, along + row * step, std::min(step, n - row * step));
+        for (size_t k = 0; k < sums.size(); ++k) parts[static_cast<size_t>(b)][k] += sums[k];
+        if (!rows.empty()) rows[static_cast<size_t>(row)] = sums[0];
+      }
+  });
+  ProjectionSums all{};
+  for (const ProjectionSums& part : parts)
+    for (size_t k = 0; k < all.size(); ++k) all[k] += part[k];
+  return all;
+}
+
 }  // namespace
 
 Projection project(const at::Tensor& difference, const at::Tensor& direction, double reference_norm) {
-  const at::Tensor d = finite_or_zero(reals(difference)), g = finite_or_zero(reals(direction)), product = d * g;
-  const double dg = number(product.sum()), gg = number(at::dot(g, g)), dd = number(at::dot(d, d));
+  std::vector<double> rows;
+  const auto [dg, gg, dd, fourth, products] =
+      sums_over_rows(reals(difference).contiguous(), reals(direction).contiguous(), row_width(difference), rows);
   Projection p;
   if (!(gg > 0)) return p;
   p.amplitude = dg / gg;
-  const double fourth = number(d.square().square().sum());
   p.elements = fourth > 0 ? dd * dd / fourth : 0;
-  const double spread = std::sqrt(number(at::dot(product, product)));
-  p.z = spread > 0 ? dg / spread : 0;
-  p.z_rows = z_of_rows(product, row_width(difference));
+  p.z = products > 0 ? dg / std::sqrt(products) : 0;
+  p.z_rows = rows.empty() ? INFINITY : z_of_rows(rows);
   p.explained = dd > 0 ? (2 * dg - gg) / dd : 0;
   p.correlation = dd > 0 ? dg / std::sqrt(dd * gg) : 0;
   p.size = reference_norm > 0 ? std::sqrt(gg) / reference_norm : 0;

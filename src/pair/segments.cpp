@@ -136,6 +136,22 @@ Segment describe(const Program& program, const Shapes& shapes, std::vector<size_
 
 }  // namespace
 
+std::vector<double> work_of_ops(const Program& program) {
+  // An elementwise op costs about as much an element as that many multiplications in a product (fp64, two cores: a
+  // nanosecond for tanh, a thirtieth for a multiplication).
+  constexpr double kElement = 32;
+  const Shapes shapes = shapes_of(program);
+  std::vector<double> work;
+  for (const Op& op : program.ops) {
+    double elements = 0;
+    for (const auto& output : op.outputs)
+      if (output && !op.view) elements += static_cast<double>(product_of(output->shape));
+    const bool product = is_product(op.kind) || op.kind.find("attention") != std::string::npos;
+    work.push_back(elements * (kElement + (product ? static_cast<double>(sum_length(op, shapes)) : 0)));
+  }
+  return work;
+}
+
 std::vector<Segment> segments_of(const Program& program, const std::vector<bool>& marked) {
   const Shapes shapes = shapes_of(program);
   std::vector<Segment> segments;

@@ -123,6 +123,19 @@ json side_json(const Side& side) {
           {"details", side.details}};
 }
 
+json variants_json(const std::vector<VariantCoverage>& variants) {
+  json out = json::array();
+  for (const VariantCoverage& v : variants)
+    out.push_back({{"from", plain(v.from)},
+                   {"to", plain(v.to)},
+                   {"named", v.named},
+                   {"estimated", v.estimated},
+                   {"run", v.run},
+                   {"untried", v.untried},
+                   {"why", plain(v.why)}});
+  return out;
+}
+
 json coverage_json(const std::map<std::string, Coverage>& all) {
   json out = json::object();
   for (const auto& [reference, c] : all)
@@ -138,7 +151,8 @@ json coverage_json(const std::map<std::string, Coverage>& all) {
                              {"granularity", plain(c.granularity)},
                              {"directions", c.directions},
                              {"sigma", c.sigma},
-                             {"false_alarms", c.false_alarms}};
+                             {"false_alarms", c.false_alarms},
+                             {"variants", variants_json(c.variants)}};
   return out;
 }
 

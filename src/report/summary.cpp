@@ -162,6 +162,17 @@ std::vector<ReferenceRow> reference_rows(const Report& report) {
   return out;
 }
 
+namespace {
+
+std::string variants_line(const VariantCoverage& v) {
+  std::string line = fmt::format("Named changes between {} and {}: {} known", v.from, v.to, v.named);
+  if (v.estimated > 0) line += fmt::format(", {} put against the difference to first order", v.estimated);
+  line += fmt::format(", {} run", v.run);
+  return v.untried > 0 ? line + fmt::format("; {} not tried: {}", v.untried, v.why) : line;
+}
+
+}  // namespace
+
 std::vector<std::string> method_lines(const Report& report) {
   std::vector<std::string> out;
   std::map<std::string, int> codes;
@@ -178,6 +189,7 @@ std::vector<std::string> method_lines(const Report& report) {
                     g.depth, g.pattern, g.dtype, g.exponent));
   for (const auto& [reference, c] : report.coverage) {
     if (!c.granularity.empty()) out.push_back("Granularity: " + c.granularity);
+    for (const VariantCoverage& v : c.variants) out.push_back(variants_line(v));
     if (c.directions > 0)
       out.push_back(fmt::format(
           "{} named changes projected on, each believed from {:.1f} sigma on: {:g} false alarms expected in "

@@ -15,9 +15,9 @@ void merge(Sources& into, const Sources& more) {
   into = std::move(all);
 }
 
-// Which marked boundaries each value was directly computed from; with `ops`, by which ops since those boundaries. A
-// value keeps its own answer until its memory is written to through another name; from then on it has the answer of the
-// whole memory (more than necessary, never less).
+// Which marked boundaries each value was directly computed from; with `ops`, which ops it was computed by last, and by
+// which each of these was preceded since those boundaries. A value keeps its own answer until its memory is written to
+// through another name; from then on it has the answer of the whole memory (more than necessary, never less).
 class Tracker {
  public:
   explicit Tracker(const Flow& flow, bool ops = false) : flow_(flow), ops_(ops) {}
@@ -30,17 +30,31 @@ class Tracker {
 
   void run(const Op& op, const OpFlow& flow, int index) {
     Sources all, others;  // of everything read; of what is read but not written
-    if (ops_) all = others = {static_cast<size_t>(index)};
     for (const int64_t id : flow.reads) {
       merge(all, read(id));
       if (std::find(flow.writes.begin(), flow.writes.end(), id) == flow.writes.end()) merge(others, read(id));
     }
     const bool overwrites = op.kind == "copy_" || op.kind == "fill_" || op.kind == "zero_";
+    if (ops_) {
+      before_.push_back(overwrites && flow.fresh.empty() ? others : all);
+      all = others = {static_cast<size_t>(index)};
+    }
     for (const int64_t id : flow.writes) write(id, overwrites ? others : all, overwrites);
     for (const int64_t id : flow.fresh) {
       if (flow.base < 0) memories_[id].sources = all;
       own_[id] = {all, memory_of(id).version};
     }
+  }
+
+  // All ops that lead to these.
+  Sources with_all_before(const Sources& last) const {
+    std::unordered_set<size_t> seen(last.begin(), last.end());
+    Sources found = last;
+    for (size_t i = 0; i < found.size(); ++i)
+      for (const size_t op : before_[found[i]])
+        if (seen.insert(op).second) found.push_back(op);
+    std::sort(found.begin(), found.end());
+    return found;
   }
 
   // A leaf that lies in memory that is known already holds what is there at its first use.
@@ -82,6 +96,7 @@ class Tracker {
   const bool ops_;
   std::unordered_map<int64_t, Memory> memories_;  // by root
   std::unordered_map<int64_t, Memory> own_;       // by value
+  std::vector<Sources> before_;                   // by op, when asked for ops
 };
 
 std::vector<Sources> sources_of(const Program& program, const std::vector<bool>& marked, bool of_ops) {
@@ -95,7 +110,10 @@ std::vector<Sources> sources_of(const Program& program, const std::vector<bool>&
       if (program.leaves[leaf].base >= 0) tracker.alias(program.leaves[leaf].value.id, program.leaves[leaf].base);
     for (; b < program.boundaries.size() && program.boundaries[b].position == position; ++b) {
       const int64_t id = program.boundaries[b].value.id;
-      sources[b] = tracker.read(id);
+      if (!of_ops)
+        sources[b] = tracker.read(id);
+      else if (marked[b])
+        sources[b] = tracker.with_all_before(tracker.read(id));
       if (marked[b]) tracker.cut(id, b, flow.written_from(id, 0));
     }
     if (position < end) tracker.run(program.ops[position], flow.ops[position], position);

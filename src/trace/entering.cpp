@@ -46,8 +46,8 @@ Approach::Approach(const Dump& dump, const Program& program, const Flow& flow, c
       selection_(selection),
       wanted_(std::move(wanted)),
       port_(port),
-      lane_(dump, program, flow, options_for(selection, port != nullptr)) {
-  for (const Leaf& leaf : program.leaves) leaves_[leaf.value.id] = &leaf;
+      leaves_(dump, program, flow),
+      lane_(dump, program, flow, leaves_, options_for(selection, port != nullptr)) {
   for (const Leaf& leaf : program.leaves)  // a held alias is made from its base
     if (leaf.base >= 0 && wanted_.contains(leaf.value.id)) wanted_.insert(leaf.base);
 }
@@ -62,6 +62,7 @@ void Approach::step(int op) {
   for (const int64_t id : flow_.ops[op].reads) hold(id);
   for (const int64_t id : flow_.ops[op].fresh) hold(id);
   lane_.release(op);
+  leaves_.sweep();
 }
 
 void Approach::cross(int position) {
@@ -91,14 +92,14 @@ void Approach::run_selection() {
 std::optional<at::Tensor> Approach::find(int64_t id) {
   if (const auto held = held_.find(id); held != held_.end()) return held->second;
   if (lane_.alive(id)) return lane_.get(id);
-  const auto leaf = leaves_.find(id);
-  if (leaf == leaves_.end()) return std::nullopt;
-  const Leaf& found = *leaf->second;
+  const Leaf* leaf = leaves_.find(id);
+  if (leaf == nullptr) return std::nullopt;
+  const Leaf& found = *leaf;
   if (found.value.key.empty() && found.base < 0) return std::nullopt;
   if (found.base >= 0) {  // an alias of memory that may be held here alone
     const auto base = find(found.base);
     if (!base) return std::nullopt;
-    if (found.value.key.empty() || flow_.written_from(found.base, 0) || !leaves_.contains(found.base))
+    if (found.value.key.empty() || flow_.written_from(found.base, 0) || leaves_.find(found.base) == nullptr)
       return held_[id] = lane_.alias_in(*base, found);
   }
   return held_[id] = lane_.get(id);

@@ -33,10 +33,10 @@ class Approach {
   const Selection& selection_;
   std::set<int64_t> wanted_;
   const PortValues& port_;
+  Leaves leaves_;
   Lane lane_;
   size_t next_boundary_ = 0;
   std::map<int64_t, at::Tensor> held_;
-  std::map<int64_t, const Leaf*> leaves_;
 };
 
 /// A leaf of the extracted program.

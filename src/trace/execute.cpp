@@ -73,12 +73,13 @@ std::string complaint(const std::exception& error) {
 }
 
 Executor::Executor(Precision precision, ValueLookup lookup, std::function<at::ScalarType(int64_t)> recorded_dtype,
-                   Arithmetic arithmetic, ValueLookup leaf)
+                   Arithmetic arithmetic, ValueLookup leaf, ValueLookup raised)
     : precision_(precision),
       lookup_(std::move(lookup)),
       recorded_dtype_(std::move(recorded_dtype)),
       arithmetic_(precision == Precision::fp64 ? Arithmetic::kernel : arithmetic),
-      leaf_(std::move(leaf)) {}
+      leaf_(std::move(leaf)),
+      raised_(std::move(raised)) {}
 
 Executed Executor::run(const Op& op, bool writes, const Rewrite* rewrite) const {
   const auto handle = find_operator(op.name);
@@ -168,9 +169,8 @@ Results Executor::call_with(const Op& op, const c10::OperatorHandle& handle, con
 Results Executor::call_exactly(const Op& op, const Rewrite* rewrite) const {
   bool wide = false;  // an argument that a deviation left unrounded
   const ValueLookup raised = [&](int64_t id) {
-    const at::Tensor value = lookup_(id);
-    wide = wide || value.scalar_type() != recorded_dtype_(id);
-    return value.to(redirect(value.scalar_type(), Precision::fp64));
+    wide = wide || lookup_(id).scalar_type() != recorded_dtype_(id);
+    return raised_(id);
   };
   const auto rounded = [&](Results results) {
     if (wide && only_moves(op)) return results;

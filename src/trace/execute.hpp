@@ -18,8 +18,9 @@ std::string complaint(const std::exception& error);
 class Executor {
  public:
   /// `lookup` hands out current values, `recorded_dtype` what a value had in the recording.
+  /// `raised`: the same values in fp64, for exact arithmetic.
   Executor(Precision precision, ValueLookup lookup, std::function<at::ScalarType(int64_t)> recorded_dtype,
-           Arithmetic arithmetic = Arithmetic::kernel, ValueLookup leaf = nullptr);
+           Arithmetic arithmetic = Arithmetic::kernel, ValueLookup leaf = nullptr, ValueLookup raised = nullptr);
 
   /// Throws Error when this LibTorch lacks the operator, an argument does not fit, the kernel refuses, or the results
   /// differ in number, shape or dtype from what was recorded. The message does not name the op: the
@@ -51,7 +52,8 @@ class Executor {
   Arithmetic arithmetic_;
   bool exact_where_changed_ = false;
   std::function<bool(int64_t)> written_;
-  ValueLookup leaf_;  // for rewrites
+  ValueLookup leaf_;    // for rewrites
+  ValueLookup raised_;  // for exact arithmetic
 };
 
 }  // namespace parity

@@ -17,7 +17,7 @@ bool wider(at::ScalarType a, at::ScalarType b) {
 
 }  // namespace
 
-Lane::Lane(const Dump& dump, const Program& program, const Flow& flow, ReplayOptions options)
+Lane::Lane(const Dump& dump, const Program& program, const Flow& flow, Leaves& leaves, ReplayOptions options)
     : dump_(dump),
       program_(program),
       flow_(flow),
@@ -25,18 +25,21 @@ Lane::Lane(const Dump& dump, const Program& program, const Flow& flow, ReplayOpt
       end_(options_.end < 0 ? static_cast<int>(program.ops.size()) : options_.end),
       executor_(
           options_.precision, [this](int64_t id) { return get(id); }, [this](int64_t id) { return dtypes_.at(id); },
-          options_.arithmetic) {
+          options_.arithmetic, nullptr, [this](int64_t id) { return raised(id); }),
+      leaves_(leaves) {
   executor_.tell_written([this](int64_t id) { return flow_.written_from(id, 0); });
-  for (const Leaf& leaf : program.leaves) {
-    leaves_[leaf.value.id] = &leaf;
-    dtypes_[leaf.value.id] = leaf.value.dtype;
-  }
+  for (const Leaf& leaf : program.leaves) dtypes_[leaf.value.id] = leaf.value.dtype;
   for (const Op& op : program.ops)
     for (const auto& output : op.outputs)
       if (output) dtypes_.try_emplace(output->id, output->dtype);
   if (options_.begin < 0 || end_ > static_cast<int>(program_.ops.size()) || options_.begin > end_)
     throw Error(fmt::format("{}: ops [{}, {}) are outside the program of {} ops", dump_.file().string(), options_.begin,
                             end_, program_.ops.size()));
+  if (options_.part) {
+    plan_ = plan_of_part(program_, flow_, *options_.part);
+    end_ = static_cast<int>(plan_.steps.size());
+    return;
+  }
   std::unordered_set<int64_t> given;
   for (const auto& [id, tensor] : options_.given) given.insert(id);
   plan_ = make_plan(program_, flow_, options_.begin, end_, given);
@@ -47,28 +50,37 @@ bool has_stored_results(const Op& op) {
          std::all_of(op.writes.begin(), op.writes.end(), [](const Value& value) { return !value.key.empty(); });
 }
 
-at::Tensor Lane::stored(const Value& value) const { return stored_value(dump_, value).to(redirected(value)); }
+at::Tensor Lane::stored(const Value& value) const { return leaves_.stored(value, redirected(value)); }
 
 // Leaves are read when first needed.
 at::Tensor Lane::get(int64_t id) {
   if (const auto found = values_.find(id); found != values_.end()) return found->second;
   if (const auto given = options_.given.find(id); given != options_.given.end())
     return values_[id] = adopt(given->second, id);
-  const auto leaf = leaves_.find(id);
-  if (leaf == leaves_.end()) throw Error(fmt::format("value {} is not available", id));
-  return values_[id] = leaf_value(*leaf->second);
+  const Leaf* leaf = leaves_.find(id);
+  if (leaf == nullptr) throw Error(fmt::format("value {} is not available", id));
+  return values_[id] = leaf_value(*leaf);
 }
 
 at::Tensor Lane::leaf(int64_t id) {
   if (const auto found = values_.find(id); found != values_.end()) return found->second;
-  const auto leaf = leaves_.find(id);
-  if (leaf == leaves_.end()) throw Error(fmt::format("value {} is not a leaf", id));
-  return leaf_value(*leaf->second);
+  const Leaf* leaf = leaves_.find(id);
+  if (leaf == nullptr) throw Error(fmt::format("value {} is not a leaf", id));
+  return leaf_value(*leaf);
+}
+
+at::Tensor Lane::raised(int64_t id) {
+  if (const auto found = raised_.find(id); found != raised_.end()) return found->second;
+  const Leaf* leaf = leaves_.find(id);
+  if (leaf != nullptr && rereadable(id) && !leaf->value.key.empty())
+    return leaves_.stored(leaf->value, redirect(leaf->value.dtype, Precision::fp64));
+  const at::Tensor value = get(id);
+  return raised_[id] = value.to(redirect(value.scalar_type(), Precision::fp64));
 }
 
 // A leaf in another value's memory is a view of it whenever that changes or is computed; else its stored copy does.
 at::Tensor Lane::leaf_value(const Leaf& leaf) {
-  const bool own = leaf.base < 0 || (leaves_.contains(leaf.base) && !flow_.written_from(leaf.base, 0));
+  const bool own = leaf.base < 0 || (leaves_.find(leaf.base) != nullptr && !flow_.written_from(leaf.base, 0));
   if (!own || leaf.value.key.empty()) {
     if (leaf.base < 0)
       throw Error(fmt::format("value {} has no data in the recording (a tensor without storage?)", leaf.value.id));
@@ -105,7 +117,8 @@ at::Tensor Lane::adopt(const at::Tensor& tensor, int64_t id) const {
 void Lane::step(int i) {
   const Op& op = program_.ops[i];
   const bool grad = op.module_call >= 0 && program_.calls[op.module_call].grad;  // some kernels look at it
-  const c10::AutoGradMode mode(grad && options_.precision == Precision::recorded);
+  const c10::AutoGradMode mode(options_.differentiable ? at::GradMode::is_enabled()
+                                                       : grad && options_.precision == Precision::recorded);
   try {
     if (plan_.steps[i] == Step::load)
       take_stored(op);
@@ -180,10 +193,29 @@ at::Tensor Lane::filler(const Value& output) const {
   return output.key.empty() ? at::zeros(output.shape, redirected(output)) : stored(output);
 }
 
+// Kept between uses this near: a weight that each of many experts takes a slice of is converted once.
+constexpr int kSoon = 64;
+
+bool Lane::rereadable(int64_t id) const {
+  return leaves_.shared(id) && !options_.given.contains(id) && !replaced_.contains(id);
+}
+
+bool Lane::used_again_soon(int64_t id, int op) const {
+  const int end = std::min(end_, op + 1 + kSoon);
+  for (int i = op + 1; i < end; ++i)
+    if (plan_.steps[i] == Step::run &&
+        std::find(flow_.ops[i].reads.begin(), flow_.ops[i].reads.end(), id) != flow_.ops[i].reads.end())
+      return true;
+  return false;
+}
+
 void Lane::release(int i) {
+  raised_.clear();
   if (plan_.steps[i] == Step::run)
-    for (const int64_t id : flow_.ops[i].reads)
-      if (--plan_.uses[id] <= 0) values_.erase(id);
+    for (const int64_t id : flow_.ops[i].reads) {
+      const bool done = --plan_.uses[id] <= 0;
+      if (done || (rereadable(id) && !used_again_soon(id, i))) values_.erase(id);
+    }
   for (const int64_t id : flow_.ops[i].fresh)
     if (plan_.uses[id] <= 0) values_.erase(id);
 }
@@ -195,6 +227,7 @@ at::Tensor Lane::at_boundary(size_t boundary) {
 void Lane::exchange(size_t index, const at::Tensor& replacement) {
   const Boundary& boundary = program_.boundaries[index];
   const at::Tensor value = get(boundary.value.id);
+  replaced_.insert(boundary.value.id);
   if (replacement.sizes() != value.sizes())
     throw Error(fmt::format("{}: the value given for '{}' has shape [{}], the reference's [{}]", dump_.file().string(),
                             boundary.path, fmt::join(replacement.sizes(), ", "), fmt::join(value.sizes(), ", ")));
@@ -214,8 +247,8 @@ void Lane::replace(int64_t id, const at::Tensor& value, const at::Tensor& replac
 
 void Lane::begin_call(const ModuleCall& call) {
   for (const Value& input : call.inputs) {
-    const auto leaf = leaves_.find(input.id);
-    const bool as_recorded = leaf != leaves_.end() && leaf->second->value.key == input.key;  // nothing wrote to it
+    const Leaf* leaf = leaves_.find(input.id);
+    const bool as_recorded = leaf != nullptr && leaf->value.key == input.key;  // nothing wrote to it
     if (!as_recorded && !input.key.empty() && alive(input.id)) replace(input.id, get(input.id), stored(input));
   }
 }

@@ -1,6 +1,7 @@
 // One replay of a program, op by op: several of them can go in step. Private to src/trace.
 #pragma once
 #include "trace/execute.hpp"
+#include "trace/leaves.hpp"
 #include "trace/plan.hpp"
 #include "trace/replay.hpp"
 
@@ -9,7 +10,7 @@ namespace parity {
 class Lane {
  public:
   /// `flow` is analyse_flow(program). Throws Error when [begin, end) lies outside the program.
-  Lane(const Dump& dump, const Program& program, const Flow& flow, ReplayOptions options);
+  Lane(const Dump& dump, const Program& program, const Flow& flow, Leaves& leaves, ReplayOptions options);
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
 
@@ -17,6 +18,7 @@ class Lane {
   bool skips(int op) const { return plan_.steps[op] == Step::skip; }
   size_t first_boundary() const { return plan_.first_boundary; }
   size_t end_boundary() const { return plan_.end_boundary; }
+  bool visits(size_t boundary) const { return plan_.visits.empty() || plan_.visits[boundary]; }
 
   /// Computes op `op`. Throws Error naming the event, path and op.
   void step(int op);
@@ -39,6 +41,8 @@ class Lane {
   at::Tensor leaf(int64_t id);
   /// A leaf that lies in the memory of `base`. Throws Error when it reaches beyond that.
   at::Tensor alias_in(const at::Tensor& base, const Leaf& leaf) const;
+  /// The same numbers in fp64: converted once an op, however many variant runs read them.
+  at::Tensor raised(int64_t id);
   bool alive(int64_t id) const { return values_.contains(id); }
   const std::unordered_map<int64_t, at::Tensor>& values() const { return values_; }
   at::ScalarType recorded_dtype(int64_t id) const { return dtypes_.at(id); }
@@ -48,6 +52,8 @@ class Lane {
  private:
   at::ScalarType redirected(const Value& value) const { return redirect(value.dtype, options_.precision); }
   at::Tensor stored(const Value& value) const;
+  bool rereadable(int64_t id) const;  // a leaf that can be let go and read again
+  bool used_again_soon(int64_t id, int op) const;
   at::Tensor leaf_value(const Leaf& leaf);
   at::Tensor adopt(const at::Tensor& tensor, int64_t id) const;
   void take_stored(const Op& op);
@@ -65,9 +71,11 @@ class Lane {
   int end_;
   Executor executor_;
   Plan plan_;
-  std::unordered_map<int64_t, const Leaf*> leaves_;
+  Leaves& leaves_;
   std::unordered_map<int64_t, at::ScalarType> dtypes_;  // as recorded
   std::unordered_map<int64_t, at::Tensor> values_;      // alive
+  std::unordered_map<int64_t, at::Tensor> raised_;      // of this op, leaves left out
+  std::unordered_set<int64_t> replaced_;                // at boundaries
   ReplayReport report_;
 };
 

@@ -51,6 +51,17 @@ class Preparation {
   std::unordered_map<int64_t, int> roots_;  // memory -> how many owed values lie in it
 };
 
+// How often each value is read by what the plan runs and visits.
+void count_uses(const Program& program, const Flow& flow, Plan& plan) {
+  for (size_t i = 0; i < plan.steps.size(); ++i)
+    if (plan.steps[i] == Step::run)
+      for (const int64_t id : flow.ops[i].reads) ++plan.uses[id];
+  for (size_t b = plan.first_boundary; b < plan.end_boundary; ++b)
+    if (plan.visits.empty() || plan.visits[b]) ++plan.uses[program.boundaries[b].value.id];
+  for (const auto& [leaf, base] : flow.leaf_base)
+    if (plan.uses.contains(leaf)) ++plan.uses[base];
+}
+
 }  // namespace
 
 Plan make_plan(const Program& program, const Flow& flow, int begin, int end, const std::unordered_set<int64_t>& given) {
@@ -70,12 +81,21 @@ Plan make_plan(const Program& program, const Flow& flow, int begin, int end, con
   for (size_t b = plan.first_boundary; b < plan.end_boundary; ++b) preparation.need(boundaries[b].value.id);
   for (int i = begin - 1; i >= 0; --i) plan.steps[i] = preparation.decide(i);
 
-  for (int i = 0; i < end; ++i)
-    if (plan.steps[i] == Step::run)
-      for (const int64_t id : flow.ops[i].reads) ++plan.uses[id];
-  for (size_t b = plan.first_boundary; b < plan.end_boundary; ++b) ++plan.uses[boundaries[b].value.id];
-  for (const auto& [leaf, base] : flow.leaf_base)
-    if (plan.uses.contains(leaf)) ++plan.uses[base];
+  count_uses(program, flow, plan);
+  return plan;
+}
+
+Plan plan_of_part(const Program& program, const Flow& flow, const ProgramPart& part) {
+  Plan plan;
+  size_t end = part.ops.empty() ? 0 : part.ops.back() + 1;
+  for (const size_t b : part.boundaries) end = std::max<size_t>(end, program.boundaries[b].position);
+  plan.steps.assign(end, Step::skip);
+  for (const size_t op : part.ops) plan.steps[op] = Step::run;
+  plan.visits.assign(program.boundaries.size(), false);
+  for (const size_t b : part.boundaries) plan.visits[b] = true;
+  plan.end_boundary = part.boundaries.empty() ? 0 : part.boundaries.back() + 1;
+  count_uses(program, flow, plan);
+  for (const int64_t id : part.kept) ++plan.uses[id];
   return plan;
 }
 

@@ -85,8 +85,8 @@ struct Program {
   /// dataflow.
   std::vector<std::vector<size_t>> marked_ancestors(const std::vector<bool>& marked) const;
 
-  /// For each boundary the indices into `ops` of those ops that it is computed by since the marked boundaries before it
-  /// (or since the leaves), ascending.
+  /// For each marked boundary the indices into `ops` of those ops that it is computed by since the marked boundaries
+  /// before it (or since the leaves), ascending.
   std::vector<std::vector<size_t>> ops_since(const std::vector<bool>& marked) const;
 
   /// For each boundary: is it marked, or is some marked boundary computed from it (FORMAT: "covered")?

@@ -3,6 +3,7 @@
 #pragma once
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,6 +26,13 @@ namespace parity {
 ///   transposed   products with their operands exchanged; attention in fp32 throughout
 enum class Arithmetic { kernel, exact, reordered, split, blocked, pairwise, interleaved, transposed };
 
+/// A part of a program that runs alone, on values given to it.
+struct ProgramPart {
+  std::vector<size_t> ops;         // indices into Program::ops, ascending
+  std::vector<size_t> boundaries;  // visited ones, ascending; each a value that these ops make
+  std::vector<int64_t> kept;       // values that stay alive to the end
+};
+
 struct ReplayOptions {
   Precision precision = Precision::recorded;
   Arithmetic arithmetic = Arithmetic::kernel;  // applies to Precision::recorded and fp32
@@ -34,6 +42,8 @@ struct ReplayOptions {
   /// ops outside of it computed (`model(latents.to(torch.bfloat16))` inside the recording, a scheduler's step between
   /// two calls): what a re-implementation is given, which has no such ops.
   bool recorded_inputs = false;
+  std::shared_ptr<const ProgramPart> part;  // instead of [begin, end): what these ops read is a leaf, given, or theirs
+  bool differentiable = false;  // a part's ops leave a graph for autograd when the caller's gradient mode is on
 };
 
 struct ReplayReport {

@@ -18,7 +18,12 @@ VariantRun::VariantRun(size_t number, Deviation deviation, const Program& progra
             return found == differing_.end() ? lane_.get(id) : found->second;
           },
           [this](int64_t id) { return lane_.recorded_dtype(id); }, lane.options().arithmetic,
-          [this](int64_t id) { return lane_.leaf(id); }) {
+          [this](int64_t id) { return lane_.leaf(id); },
+          [this](int64_t id) {
+            const auto found = differing_.find(id);
+            if (found == differing_.end()) return lane_.raised(id);
+            return found->second.to(redirect(found->second.scalar_type(), Precision::fp64));
+          }) {
   executor_.tell_written([this](int64_t id) { return flow_.written_from(id, 0); });
   const ReplayOptions& options = lane.options();
   if (options.precision == Precision::recorded && options.arithmetic == Arithmetic::kernel)
@@ -49,8 +54,28 @@ void VariantRun::compute(const Op& op, int index) {
   for (size_t j = 0; j < op.outputs.size(); ++j) {
     if (!op.outputs[j] || !done.results[j]) continue;
     if (!done.results[j]->defined()) throw Error("a rewrite gave no tensor");
-    differing_[op.outputs[j]->id] = *done.results[j];
+    const int64_t id = op.outputs[j]->id;
+    if (flow_.ops[index].writes.empty() && as_in_lane(id, *done.results[j]))
+      differing_.erase(id);
+    else
+      differing_[id] = *done.results[j];
   }
+}
+
+// What is written to later stays this run's own, equal or not.
+bool VariantRun::as_in_lane(int64_t id, const at::Tensor& result) const {
+  if (!lane_.alive(id) || flow_.written_from(id, 0)) return false;
+  const at::Tensor& own = lane_.values().at(id);
+  return own.scalar_type() == result.scalar_type() && own.sizes() == result.sizes() && at::equal(own, result);
+}
+
+int64_t VariantRun::bytes() const {
+  std::unordered_set<const void*> counted;  // views of one memory
+  int64_t sum = 0;
+  for (const auto& [id, tensor] : differing_)
+    if (tensor.has_storage() && counted.insert(tensor.storage().unsafeGetStorageImpl()).second)
+      sum += static_cast<int64_t>(tensor.storage().nbytes());
+  return sum;
 }
 
 void VariantRun::take_over(int64_t id) {

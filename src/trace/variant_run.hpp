@@ -13,8 +13,9 @@ class VariantRun {
 
   size_t number() const { return number_; }
   bool beside(const Lane& lane) const { return &lane_ == &lane; }
-  /// Computes op `op` again if it is rewritten or reads what differs. To be called before the replay's own step, whose
-  /// in-place writes would change the arguments.
+  /// Computes op `op` again if it is rewritten or reads what differs. To be called before the replay's own step where
+  /// that writes in place and would change the arguments; after it elsewhere, so that a result that no longer differs
+  /// is dropped.
   void step(int op);
   /// After the replay's release: drops what the replay has dropped.
   void release();
@@ -24,10 +25,13 @@ class VariantRun {
   void exchange(size_t boundary);
   /// Nothing differs any more, and nothing will.
   bool over(int op) const;
+  /// Memory of what differs.
+  int64_t bytes() const;
 
  private:
   void take_over(int64_t id);  // own copy of the memory of a value that is about to be written to
   void compute(const Op& op, int index);
+  bool as_in_lane(int64_t id, const at::Tensor& result) const;
 
   size_t number_;
   Deviation deviation_;

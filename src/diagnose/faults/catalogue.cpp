@@ -118,10 +118,14 @@ std::string what(const FaultHypothesis& h) { return h.detail.substr(0, h.detail.
 Catalogue::Catalogue(const Program& program, const ReplaysOfFaults& replays) : index_(program), replays_(replays) {
   // A port that rotates its queries wrongly rotates its keys so, too.
   std::map<int, std::vector<FaultHypothesis>> by_call;
-  for (int i = 0; i < index_.size(); ++i)
-    for (FaultHypothesis& h : of_families(i))
+  for (int i = 0; i < index_.size(); ++i) {
+    std::vector<FaultHypothesis> found = of_families(i);
+    counts_.push_back(found.size());
+    for (FaultHypothesis& h : found)
       if (h.joint) by_call[index_.op(i).module_call].push_back(std::move(h));
+  }
   for (const auto& [call, single] : by_call) join(single);
+  for (const auto& [op, joint] : joint_) counts_[op] += joint.size();
 }
 
 void Catalogue::join(const std::vector<FaultHypothesis>& single) {
@@ -154,10 +158,22 @@ std::vector<FaultHypothesis> Catalogue::of_families(int op) const {
   return found;
 }
 
-std::vector<FaultHypothesis> Catalogue::at(int op) const {
+std::vector<FaultHypothesis> Catalogue::with_joint(int op) const {
   Hypotheses found = of_families(op);
   if (const auto more = joint_.find(op); more != joint_.end())
     found.insert(found.end(), more->second.begin(), more->second.end());
+  return found;
+}
+
+std::vector<FaultHypothesis> Catalogue::unrounded_at(int op) const {
+  Hypotheses found = with_joint(op);
+  std::erase_if(found, [](const FaultHypothesis& h) { return h.gate == Gate::dtype_path || h.valid; });
+  for (FaultHypothesis& h : found) h.exact = false, h.deviation.lane = replays_.free_size;
+  return found;
+}
+
+std::vector<FaultHypothesis> Catalogue::at(int op) const {
+  Hypotheses found = with_joint(op);
   for (FaultHypothesis& h : found) {
     h.exact = h.fixed_amplitude || h.gate == Gate::dtype_path || h.valid;
     h.deviation.lane = !h.exact ? replays_.free_size : h.wide_op >= 0 ? replays_.one_op_wide : replays_.fixed_size;

@@ -94,14 +94,21 @@ class Catalogue {
  public:
   Catalogue(const Program& program, const ReplaysOfFaults& replays);
   std::vector<FaultHypothesis> at(int op) const;
+  /// How many those are.
+  size_t count(int op) const { return counts_[op]; }
+  /// The logic faults alone, as changes of the fp64 replay: for stretches so long that no single rounding of the port
+  /// could be predicted.
+  std::vector<FaultHypothesis> unrounded_at(int op) const;
   const ProgramIndex& index() const { return index_; }
 
  private:
   std::vector<FaultHypothesis> of_families(int op) const;
+  std::vector<FaultHypothesis> with_joint(int op) const;
   void join(const std::vector<FaultHypothesis>& single);
 
   ProgramIndex index_;
   std::map<int, Hypotheses> joint_;  // the same change at several ops of a module call, by the first of these ops
+  std::vector<size_t> counts_;       // by op
   ReplaysOfFaults replays_;
 };
 

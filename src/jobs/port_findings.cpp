@@ -1,0 +1,142 @@
+#include "jobs/port_findings.hpp"
+
+#include <fmt/format.h>
+
+#include "core/error.hpp"
+#include "jobs/stretch_search.hpp"
+
+namespace parity {
+namespace {
+
+constexpr double kCertain = 99;  // sigma of a bitwise repetition
+constexpr int kStaleRank = 2;    // a change that gives the value from the port's own inputs says more
+
+}  // namespace
+
+PortFindings::PortFindings(const Dump& dump, const Program& program, const std::vector<Segment>& segments,
+                           const Thresholds& limits, const VariantBudget& budget)
+    : dump_(dump),
+      program_(program),
+      segments_(segments),
+      limits_(limits),
+      catalogue_(program, ReplaysOfFaults{kOracle, kRecorded, kExact}),
+      plan_(plan_variants(catalogue_.index(), segments, catalogue_, kLanes, budget)) {}
+
+Variants PortFindings::variants(const std::function<void(double)>& progress) {
+  Variants variants(DeviationSource([this, progress](int op) {
+    progress(static_cast<double>(op) / static_cast<double>(std::max<size_t>(1, program_.ops.size())));
+    return start(op);
+  }));
+  variants.worth = plan_.worth;
+  variants.most_bytes = plan_.bytes;
+  variants.give_up = [this](size_t) { ++given_up_; };
+  return variants;
+}
+
+std::vector<Deviation> PortFindings::start(int op) {
+  std::vector<Deviation> deviations;
+  if (!plan_.worth[op]) return deviations;  // no compared value moves with it, or it is searched
+  for (FaultHypothesis& hypothesis : catalogue_.at(op)) {
+    deviations.push_back(std::move(hypothesis.deviation));
+    hypotheses_.push_back(std::move(hypothesis));
+  }
+  return deviations;
+}
+
+int64_t PortFindings::named() const {
+  int64_t sum = 0;
+  for (int op = 0; op < catalogue_.index().size(); ++op) sum += static_cast<int64_t>(catalogue_.count(op));
+  return sum;
+}
+
+std::vector<Finding> PortFindings::at(const OpResult& row, const BoundaryEvent& event, const at::Tensor& value,
+                                      const ValuesBefore& before) {
+  std::vector<Finding> found = plan_.apart[row.index]
+                                   ? searched(row, event, value, before)
+                                   : match_hypotheses(event, value, hypotheses_, final_op(row.index));
+  if (!plan_.apart[row.index]) directions_ += static_cast<int64_t>(found.size());
+  if (auto older = stale(row, event, value, before.names)) found.push_back(std::move(*older));
+  return found;
+}
+
+std::vector<Finding> PortFindings::searched(const OpResult& row, const BoundaryEvent& event, const at::Tensor& value,
+                                            const ValuesBefore& before) {
+  const at::ScalarType dtype = program_.boundaries[row.index].value.dtype;
+  if (!at::isFloatingType(dtype) && !at::isComplexType(dtype)) return {};
+  if (row.forced->bitwise_equal_share.value_or(0) == 1) return {};  // nothing to explain
+  Stretch stretch{static_cast<size_t>(row.index),
+                  segments_[row.index].ops,
+                  {},
+                  "",
+                  name(row.index),
+                  event.computed,
+                  value,
+                  final_op(row.index)};
+  for (const size_t b : before.boundaries) {
+    if (const at::Tensor given = before.candidate(b); given.defined())
+      stretch.given[program_.boundaries[b].value.id] = given;
+    stretch.from += (stretch.from.empty() ? "" : ", ") + name(b);
+  }
+  if (stretch.from.empty()) stretch.from = "the inputs";
+  try {
+    Searched searched = search_stretch(dump_, program_, catalogue_, plan_, limits_, stretch);
+    directions_ += searched.directions;
+    if (searched.coverage.run < searched.coverage.named) tried_.push_back(std::move(searched.coverage));
+    return std::move(searched.findings);
+  } catch (const Error& error) {  // costs the names, not the verdict
+    warnings_.push_back(fmt::format("named changes before {} were not tried: {}", name(row.index), error.what()));
+    return {};
+  }
+}
+
+std::optional<Finding> PortFindings::stale(const OpResult& row, const BoundaryEvent& event, const at::Tensor& value,
+                                           const std::set<std::string>& inputs) {
+  const at::Tensor& own = event.computed[kOwn];
+  std::string older = stale_.seen_before(row.path, row.call, value, own, inputs),
+              as = "bitwise what the candidate has at ";
+  if (older.empty()) {
+    older = stale_.like_reference(row.path, row.call, value, event.computed[kRecorded]);
+    as = "but for rounding what the reference has at ";
+    if (inputs.contains(older)) older.clear();
+  }
+  stale_.remember(row.path, row.call, own);
+  if (older.empty() || row.forced->bitwise_equal_share.value_or(1) >= 1) return std::nullopt;
+  Finding f{"stale value", as + older, Gate::logic, true, {}, 0};
+  f.fit.amplitude = f.fit.explained = f.fit.correlation = f.fit.size = 1;  // bit by bit: certain
+  f.fit.z = f.fit.z_rows = kCertain;
+  f.rest = 0;
+  f.rank = kStaleRank;
+  return f;
+}
+
+void PortFindings::remember(size_t boundary, const at::Tensor& value) {
+  const Boundary& skipped = program_.boundaries[boundary];
+  if (skipped.path.find('/') == std::string::npos) stale_.remember(skipped.path, skipped.call, value);
+}
+
+void PortFindings::report(Coverage& coverage, std::vector<std::string>& warnings) const {
+  coverage.directions = directions_;
+  coverage.variants = tried_;
+  warnings.insert(warnings.end(), warnings_.begin(), warnings_.end());
+  if (given_up_ == 0) return;
+  const auto started = static_cast<int64_t>(hypotheses_.size());
+  coverage.variants.push_back(
+      {"the inputs", "the end", started, 0, started - given_up_, given_up_, "budget of memory"});
+}
+
+// The op that computed a value, through views and copies of it; -1 for leaves.
+int PortFindings::final_op(size_t boundary) const {
+  const ProgramIndex& index = catalogue_.index();
+  int op = index.producer(program_.boundaries[boundary].value.id);
+  while (op >= 0 && program_.ops[op].view && index.argument(op, 0) >= 0 && index.producer(index.argument(op, 0)) < op &&
+         index.producer(index.argument(op, 0)) >= 0)
+    op = index.producer(index.argument(op, 0));
+  return op;
+}
+
+std::string PortFindings::name(size_t boundary) const {
+  const std::string& path = program_.boundaries[boundary].path;
+  return path.empty() ? "the model's result" : path;
+}
+
+}  // namespace parity

@@ -1,0 +1,66 @@
+// What explains the values that a port has: named changes of the reference's program, run beside its replays or, where
+// a long stretch lies before a compared value, searched when that is reached; and older values that it repeats.
+#pragma once
+#include <functional>
+#include <set>
+
+#include "core/segment.hpp"
+#include "diagnose/finding.hpp"
+#include "diagnose/findings.hpp"
+#include "diagnose/stale.hpp"
+#include "jobs/variant_plan.hpp"
+#include "judge/limits.hpp"
+
+namespace parity {
+
+/// The compared values that a value is computed from.
+struct ValuesBefore {
+  std::vector<size_t> boundaries;
+  std::function<at::Tensor(size_t boundary)> candidate;  // the candidate's, undefined where its shape does not fit
+  std::set<std::string> names;                           // every path under which they are compared
+};
+
+class PortFindings {
+ public:
+  /// `limits` stay with the caller; `segments` as in plan_variants.
+  PortFindings(const Dump& dump, const Program& program, const std::vector<Segment>& segments, const Thresholds& limits,
+               const VariantBudget& budget);
+
+  /// The runs beside the replays; `progress` is told the share of the program run.
+  Variants variants(const std::function<void(double)>& progress);
+  /// Named changes in the whole program.
+  int64_t named() const;
+  /// Those started so far, by deviation number.
+  const std::vector<FaultHypothesis>& started() const { return hypotheses_; }
+
+  /// What explains `value`, the candidate's at `row`.
+  std::vector<Finding> at(const OpResult& row, const BoundaryEvent& event, const at::Tensor& value,
+                          const ValuesBefore& before);
+  /// The reference's value at a boundary that is not compared.
+  void remember(size_t boundary, const at::Tensor& value);
+  /// What was projected on and what was not tried.
+  void report(Coverage& coverage, std::vector<std::string>& warnings) const;
+
+ private:
+  std::vector<Deviation> start(int op);
+  std::vector<Finding> searched(const OpResult& row, const BoundaryEvent& event, const at::Tensor& value,
+                                const ValuesBefore& before);
+  std::optional<Finding> stale(const OpResult& row, const BoundaryEvent& event, const at::Tensor& value,
+                               const std::set<std::string>& inputs);
+  int final_op(size_t boundary) const;
+  std::string name(size_t boundary) const;
+
+  const Dump& dump_;
+  const Program& program_;
+  const std::vector<Segment>& segments_;
+  const Thresholds& limits_;
+  const Catalogue catalogue_;
+  const VariantPlan plan_;
+  std::vector<FaultHypothesis> hypotheses_;
+  StaleRegistry stale_;
+  std::vector<VariantCoverage> tried_;
+  std::vector<std::string> warnings_;
+  int64_t directions_ = 0, given_up_ = 0;
+};
+
+}  // namespace parity

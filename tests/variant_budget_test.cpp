@@ -1,0 +1,199 @@
+// Runs of a changed program within a budget: parts alone, what is dropped early, what is searched, what is said.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+
+#include "jobs/port_job.hpp"
+#include "jobs/sides.hpp"
+#include "program_file.hpp"
+#include "trace/first_order.hpp"
+#include "trace/lanes.hpp"
+
+namespace parity {
+namespace {
+
+namespace fs = std::filesystem;
+const fs::path kSuite = fs::path(PARITY_SOURCE_DIR) / "reference_dumps" / "selftest";
+
+// The suite's tiny GPT-2 (two layers): what lies between the first layer's result and the model's.
+struct SecondLayer {
+  Dump dump{kSuite / "gpt2.fp32.h5"};
+  Program program = load_program(dump);
+  size_t begin = *program.find("transformer.h.0"), end = *program.find("");
+  std::shared_ptr<ProgramPart> part = std::make_shared<ProgramPart>();
+  at::Tensor entering, leaving;  // in the whole replay
+
+  SecondLayer() {
+    std::vector<bool> marked(program.boundaries.size());
+    marked[begin] = marked[end] = true;
+    part->ops = program.ops_since(marked)[end];
+    part->boundaries = {end};
+    replay(dump, program, {}, [&](size_t b, const at::Tensor& value) -> std::optional<at::Tensor> {
+      if (b == begin) entering = value.clone();
+      if (b == end) leaving = value.clone();
+      return std::nullopt;
+    });
+  }
+
+  ReplayOptions alone(const at::Tensor& from) const {
+    ReplayOptions options;
+    options.part = part;
+    options.given[program.boundaries[begin].value.id] = from;
+    return options;
+  }
+
+  // What a run with `rewrite` at the first op of that kind in the part has at the end; undefined: as without it.
+  at::Tensor changed(const std::string& kind, const Rewrite& rewrite, Variants variants = {}) const {
+    at::Tensor value;
+    variants.start = [&, started = false](int op) mutable {
+      std::vector<Deviation> deviations;
+      if (!started && program.ops[op].kind == kind) deviations.emplace_back().rewrites[op] = rewrite;
+      started = started || !deviations.empty();
+      return deviations;
+    };
+    replay_in_step(
+        dump, program, {alone(entering)},
+        [&](const BoundaryEvent& event) -> Replacements {
+          if (!event.deviating.empty()) value = event.deviating.front().value.clone();
+          return {};
+        },
+        variants);
+    return value;
+  }
+};
+
+Results scaled(OpCall& call, double factor) {
+  Results results = call.run_again();
+  results[0] = *results[0] * factor;
+  return results;
+}
+
+JobResult logits_alone(const std::string& candidate, const VariantBudget& budget) {
+  Sides sides = open_sides(kSuite / "gpt2.fp32.h5", kSuite / candidate, "");
+  PortPairing pairing = sides.pairing;
+  const size_t root = *sides.reference.program.find("");
+  std::erase_if(pairing.pairs, [&](const PortPair& pair) { return pair.boundary != root; });
+  pairing.marked.assign(pairing.marked.size(), false);
+  pairing.marked[root] = true;
+  PortJobOptions options;
+  options.budget = budget;
+  return run_port_job(*sides.reference.dump, sides.reference.program, sides.candidate.tensors, pairing, options);
+}
+
+VariantBudget budget_of(double replays, int64_t bytes = int64_t{1} << 30) {
+  VariantBudget budget;
+  budget.replays = replays;
+  budget.bytes = bytes;
+  budget.least = 0;
+  return budget;
+}
+
+const OpResult& only_row(const JobResult& result) {
+  for (const OpResult& row : result.rows)
+    if (row.path.empty()) return row;
+  throw std::runtime_error("the result was not compared");
+}
+
+}  // namespace
+
+TEST_CASE("variant budget: a part of a program run alone gives what the whole gives, bit by bit") {
+  const SecondLayer layer;
+  REQUIRE(layer.leaving.defined());
+  CHECK(layer.part->ops.size() < layer.program.ops.size() / 2 + 20);
+  const auto run = [&](const at::Tensor& from) {
+    at::Tensor value;
+    replay(layer.dump, layer.program, layer.alone(from), [&](size_t b, const at::Tensor& computed) {
+      CHECK(b == layer.end);
+      value = computed.clone();
+      return std::optional<at::Tensor>();
+    });
+    return value;
+  };
+  CHECK(at::equal(run(layer.entering), layer.leaving));
+  CHECK(!at::equal(run(layer.entering * 1.01), layer.leaving));  // the part does begin there
+}
+
+TEST_CASE("variant budget: a run that no longer differs, or cannot matter, is dropped") {
+  const SecondLayer layer;
+  CHECK(layer.changed("addmm", [](OpCall& call) { return scaled(call, 1.5); }).defined());
+  // A sum of two floats has the same bits exactly rounded.
+  CHECK(!layer.changed("add", [](OpCall& call) { return call.run_again(); }).defined());
+  Variants none;
+  none.worth.assign(layer.program.ops.size(), false);
+  CHECK(!layer
+             .changed(
+                 "addmm", [](OpCall& call) { return scaled(call, 1.5); }, none)
+             .defined());
+  Variants small;
+  size_t given_up = 0;
+  small.most_bytes = 16;
+  small.give_up = [&](size_t number) { given_up += number == 0; };
+  CHECK(!layer
+             .changed(
+                 "addmm", [](OpCall& call) { return scaled(call, 1.5); }, small)
+             .defined());
+  CHECK(given_up == 1);
+}
+
+TEST_CASE("variant budget: first order agrees with a small change's own run") {
+  const SecondLayer layer;
+  const Rewrite rewrite = [](OpCall& call) { return scaled(call, 1 + 1e-3); };
+  const at::Tensor moved = (layer.changed("native_layer_norm", rewrite) - layer.leaving).to(at::kDouble);
+  FirstOrderTask task;
+  task.part = layer.part;
+  task.given = layer.alone(layer.entering).given;
+  at::manual_seed(1);
+  task.directions = {(moved / moved.norm()).to(at::kFloat), at::randn(moved.sizes())};
+  Deviation change, none;
+  for (const size_t op : layer.part->ops)
+    if (layer.program.ops[op].kind == "native_layer_norm" && change.rewrites.empty())
+      change.rewrites[static_cast<int>(op)] = rewrite;
+  none.rewrites[change.rewrites.begin()->first] = [](OpCall& call) { return call.run_again(); };
+  for (const int64_t bytes : {int64_t{1} << 28, int64_t{1} << 12}) {  // in one piece, in many
+    task.piece_bytes = bytes;
+    const auto found = first_order(layer.dump, layer.program, task, {change, none});
+    REQUIRE(found.size() == 2);
+    REQUIRE(found[0].has_value());
+    CHECK((*found[0])[0] == doctest::Approx(moved.norm().item<double>()).epsilon(.02));
+    const double other = at::dot(moved.flatten(), task.directions[1].to(at::kDouble).flatten()).item<double>();
+    CHECK(std::abs((*found[0])[1] - other) < .05 * moved.norm().item<double>());
+    REQUIRE(found[1].has_value());
+    CHECK((*found[1])[0] == 0);
+  }
+}
+
+TEST_CASE("variant budget: with logits alone a fault inside is named, searched as well as run in step") {
+  const JobResult whole = logits_alone("gpt2.fp32.fault.gelu-erf.h5", VariantBudget{});
+  CHECK(whole.coverage.variants.empty());
+  const JobResult searched = logits_alone("gpt2.fp32.fault.gelu-erf.h5", budget_of(4));
+  REQUIRE(searched.coverage.variants.size() == 1);
+  const VariantCoverage& c = searched.coverage.variants.front();
+  CHECK(c.from == "the inputs");
+  CHECK(c.to == "the model's result");
+  CHECK(c.estimated > 0);
+  CHECK(c.run > 0);
+  CHECK(c.run < c.named);
+  CHECK(c.untried <= c.named - c.estimated);
+  for (const JobResult* result : {&whole, &searched}) {
+    const OpResult& row = only_row(*result);
+    CHECK(row.verdict == Verdict::fail);
+    CHECK_MESSAGE(row.diagnosis.starts_with("GELU form"), row.diagnosis);
+  }
+}
+
+TEST_CASE("variant budget: what was not tried is said, and costs the name alone") {
+  const JobResult result = logits_alone("gpt2.fp32.fault.gelu-erf.h5", budget_of(0));
+  REQUIRE(result.coverage.variants.size() == 1);
+  const VariantCoverage& c = result.coverage.variants.front();
+  CHECK(c.run == 0);
+  CHECK(c.untried == c.named);
+  CHECK(c.why == "budget of work");
+  CHECK(only_row(result).verdict == Verdict::fail);
+  const JobResult healthy = logits_alone("gpt2.fp32.h5", budget_of(2));
+  CHECK(only_row(healthy).verdict == Verdict::pass);
+  const JobResult tight = logits_alone("gpt2.fp32.fault.gelu-erf.h5", budget_of(1000, 1 << 10));
+  REQUIRE(!tight.coverage.variants.empty());
+  CHECK(tight.coverage.variants.front().why == "budget of memory");
+}
+
+}  // namespace parity
