@@ -239,7 +239,8 @@ class FirstOrder {
 std::vector<std::optional<std::vector<double>>> first_order(const Dump& dump, const Program& program,
                                                             const FirstOrderTask& task,
                                                             const std::vector<Deviation>& changes) {
-  const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+  // The caller may stand inside a replay, which goes below autograd; autocast is off by default.
+  const c10::impl::ForceDispatchKeyGuard with_autograd(c10::default_included_set, c10::default_excluded_set);
   const RecordedSettings settings(dump.provenance());
   try {
     return FirstOrder(dump, program, task, changes).run();
