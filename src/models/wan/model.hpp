@@ -22,8 +22,8 @@ struct WanInputs {
   bool diffusion_forcing = false;  // the time steps are per frame
 };
 
-/// A cast of the model under its cast placement: to which dtype, and whether the recorded program has it. One that changes
-/// nothing in the recorded dtypes is not an op there, so it is not a probe point either, under any precision.
+/// A cast of the model under its cast placement: to which dtype, and whether the recorded program has it. One that
+/// changes nothing in the recorded dtypes is not an op there, so it is not a probe point either, under any precision.
 struct CastPoint {
   std::string_view name;
   at::ScalarType to;
