@@ -78,6 +78,8 @@ bool elementwise(const Op& op) {
   return std::find(kKinds.begin(), kKinds.end(), op.kind) != kKinds.end();
 }
 
+bool elementwise_or_moved(const Op& op) { return op.kind == "_to_copy" || moves(op) || elementwise(op); }
+
 // Do elementwise ops of the same module call, and they alone, compute with the result of op `i`, moved or not?
 bool computed_on(const ProgramIndex& program, int i) {
   const Op& op = program.op(i);
@@ -214,7 +216,26 @@ void wide_result(const ProgramIndex& program, int index, at::ScalarType half, Hy
   }
 }
 
+// Of the readers of op `index`, moved or not; rewritten ones are looked at by themselves.
+bool read_by_elementwise(const ProgramIndex& program, int index, const std::map<int, Rewrite>& rewritten) {
+  for (const auto& output : program.op(index).outputs)
+    for (const int reader : output ? program.consumers(output->id) : std::vector<int>()) {
+      if (rewritten.contains(reader)) continue;
+      if (!elementwise_or_moved(program.op(reader))) return false;
+      if (reader > index && moves(program.op(reader)) && !read_by_elementwise(program, reader, rewritten)) return false;
+    }
+  return true;
+}
+
 }  // namespace
+
+bool changes_no_sum(const ProgramIndex& program, const FaultHypothesis& h) {
+  const auto& rewrites = h.deviation.rewrites;
+  return std::all_of(rewrites.begin(), rewrites.end(), [&](const auto& rewrite) {
+    return elementwise_or_moved(program.op(rewrite.first)) &&
+           (h.gate != Gate::dtype_path || read_by_elementwise(program, rewrite.first, rewrites));
+  });
+}
 
 void cast_placements(const ProgramIndex& program, int index, Hypotheses& to) {
   const Op& op = program.op(index);

@@ -176,7 +176,8 @@ std::vector<FaultHypothesis> Catalogue::at(int op) const {
   Hypotheses found = with_joint(op);
   for (FaultHypothesis& h : found) {
     h.exact = h.fixed_amplitude || h.gate == Gate::dtype_path || h.valid;
-    h.deviation.lane = !h.exact ? replays_.free_size : h.wide_op >= 0 ? replays_.one_op_wide : replays_.fixed_size;
+    const bool recorded = h.wide_op < 0 && changes_no_sum(index_, h);
+    h.deviation.lane = !h.exact ? replays_.free_size : recorded ? replays_.elementwise : replays_.sums;
     if (h.exact && h.gate != Gate::dtype_path && !h.valid)
       for (auto& [index, rewrite] : h.deviation.rewrites) rewrite = rounded_as_recorded(std::move(rewrite));
   }

@@ -83,11 +83,15 @@ void cast_placements(const ProgramIndex& program, int index, Hypotheses& to);
 void fused_attention(const ProgramIndex& program, int index, Hypotheses& to);
 void fused_bias(const ProgramIndex& program, int index, Hypotheses& to);
 
+/// Are only elementwise ops computed otherwise, and only by elementwise ops read with what is kept wide? Then nothing
+/// of the change comes from a sum that a recorded kernel took in another order.
+bool changes_no_sum(const ProgramIndex& program, const FaultHypothesis& hypothesis);
+
 /// Numbers of the replays that variant runs deviate from.
 struct ReplaysOfFaults {
   size_t free_size;    // fp64: a direction whose size is estimated
-  size_t fixed_size;   // the recorded kernels: a port on the same library has the same bits, change and all
-  size_t one_op_wide;  // exact: what an op had before its rounding
+  size_t elementwise;  // the recorded kernels: a port on the same library has the same bits, change and all
+  size_t sums;         // exact: a recorded kernel's own rounding must not look like the change
 };
 
 class Catalogue {
