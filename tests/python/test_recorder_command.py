@@ -76,7 +76,7 @@ def test_a_failing_script_fails_as_it_would(folder):
 @pytest.mark.parametrize("args, words", [
     (("record", "-o", "a.h5", "no.py"), "no.py: no such script"), (("record", "run.py"), "-o/--output"), (("record", "-o", "no/a.h5", "run.py"), "no folder"),
     (("record", "-o", "a.h5", "--level", "deep", "run.py"), "invalid choice"), (("record", "-o", "a.h5", "--model", "Nope", "run.py"), "the script called Encoder"),
-    (("record", "-o", "a.h5", "beside.py"), "called no torch.nn.Module"), (("show", "run.py"), "run.py: no HDF5"), (("show", "none.h5"), "none.h5"), ((), "required")])
+    (("record", "-o", "a.h5", "beside.py"), "called no torch.nn.Module"), (("show", "run.py"), "run.py: not an HDF5"), (("show", "none.h5"), "none.h5"), ((), "required")])
 def test_bad_input_is_one_line_and_status_2(folder, args, words):
     done = probe(folder, *args)
     assert done.returncode == 2 and words in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
