@@ -16,7 +16,7 @@ namespace {
 constexpr double kAlong = .02;  // share of the squared difference that a change must point along to be run
 constexpr uint64_t kSketchSeed = 20261122;
 
-using Sketch = std::vector<double>;  // a change's part along the difference (of norm 1), then along random signs
+using Parts = std::vector<double>;  // a change's part along the difference (of norm 1), then along random signs
 
 // "h.5.mlp.act/mul.1" -> "h.*.mlp.act/mul.1"
 std::string in_every_layer(const std::string& path) {
@@ -43,15 +43,15 @@ std::string place_in_every_layer(const FaultHypothesis& h) {
 
 // cos^2 with the difference. The squared norm of what a change does at the end is the mean square of its parts along
 // random signs.
-double along(const Sketch& sketch, const FaultHypothesis& h) {
+double along(const Parts& sketch, const FaultHypothesis& h) {
   double squared = 0;
   for (size_t r = 1; r < sketch.size(); ++r) squared += sketch[r] * sketch[r] / static_cast<double>(sketch.size() - 1);
   if (!(squared > 0) || !std::isfinite(squared) || (h.fixed_amplitude && !(sketch[0] > 0))) return 0;
   return sketch[0] * sketch[0] / squared;
 }
 
-std::vector<std::optional<Sketch>> sketches_of(const Dump& dump, const Program& program, const Stretch& stretch,
-                                               std::vector<Deviation> changes) {
+std::vector<std::optional<Parts>> sketches_of(const Dump& dump, const Program& program, const Stretch& stretch,
+                                              std::vector<Deviation> changes) {
   FirstOrderTask task;
   task.part = std::make_shared<ProgramPart>(ProgramPart{stretch.ops, {stretch.boundary}, {}});
   task.given = stretch.given;
@@ -67,11 +67,11 @@ std::vector<std::optional<Sketch>> sketches_of(const Dump& dump, const Program& 
 
 // The same change at the same place of several layers.
 StretchChange together(const std::vector<size_t>& members, const std::vector<StretchChange>& logic,
-                       const std::vector<std::optional<Sketch>>& sketches) {
+                       const std::vector<std::optional<Parts>>& sketches) {
   StretchChange all = logic[members.front()];
   all.change.detail = fmt::format("{} ({} places)", place_in_every_layer(all.change), members.size());
   ++all.change.rank;
-  Sketch sum(sketches[members.front()]->size(), 0.);
+  Parts sum(sketches[members.front()]->size(), 0.);
   for (const size_t m : members) {
     for (size_t r = 0; r < sum.size(); ++r) sum[r] += (*sketches[m])[r];
     const auto& rewrites = logic[m].change.deviation.rewrites;

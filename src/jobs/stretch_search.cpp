@@ -16,10 +16,10 @@ namespace {
 
 constexpr size_t kBesideEachOther = 8;
 
-class Search {
+class StretchSearch {
  public:
-  Search(const Dump& dump, const Program& program, const Catalogue& catalogue, const VariantPlan& plan,
-         const Thresholds& limits, const Stretch& stretch)
+  StretchSearch(const Dump& dump, const Program& program, const Catalogue& catalogue, const VariantPlan& plan,
+                const Thresholds& limits, const Stretch& stretch)
       : dump_(dump),
         program_(program),
         catalogue_(catalogue),
@@ -197,7 +197,7 @@ class Search {
 
 Searched search_stretch(const Dump& dump, const Program& program, const Catalogue& catalogue, const VariantPlan& plan,
                         const Thresholds& limits, const Stretch& stretch) {
-  return Search(dump, program, catalogue, plan, limits, stretch).run();
+  return StretchSearch(dump, program, catalogue, plan, limits, stretch).run();
 }
 
 }  // namespace parity
