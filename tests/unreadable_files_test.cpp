@@ -16,8 +16,8 @@ using parity::testing::RecordingFile;
 
 namespace {
 
-const std::filesystem::path kDataFolder = std::filesystem::path(PARITY_SOURCE_DIR) / "tests" / "data";
-const std::filesystem::path kGood = kDataFolder / "gpt2.h5";
+const std::filesystem::path kDamagedFrom = std::filesystem::path(PARITY_SOURCE_DIR) / "tests" / "data";
+const std::filesystem::path kGood = kDamagedFrom / "gpt2.h5";
 
 void put(const std::filesystem::path& file, const std::string& bytes) {
   std::ofstream(file, std::ios::binary) << bytes;
@@ -138,8 +138,8 @@ TEST_CASE("unreadable: folders in place of files") {
 }
 
 TEST_CASE("unreadable: sets of tensors") {
-  const std::string npz = read_text(kDataFolder / "tensors.npz"), pt = read_text(kDataFolder / "tensors.pt"),
-                    npy = read_text(kDataFolder / "tensors.npy");
+  const std::string npz = read_text(kDamagedFrom / "tensors.npz"), pt = read_text(kDamagedFrom / "tensors.pt"),
+                    npy = read_text(kDamagedFrom / "tensors.npy");
   const auto file_of = [](const std::string& bytes) { return [bytes](const auto& file) { put(file, bytes); }; };
   const std::vector<Bad> all{{"cut.npz", file_of(npz.substr(0, npz.size() / 2))},
                              {"cut.npy", file_of(npy.substr(0, npy.size() - 3))},

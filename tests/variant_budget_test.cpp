@@ -13,11 +13,11 @@ namespace parity {
 namespace {
 
 namespace fs = std::filesystem;
-const fs::path kSuite = fs::path(PARITY_SOURCE_DIR) / "reference_dumps" / "selftest";
+const fs::path kPairs = fs::path(PARITY_SOURCE_DIR) / "reference_dumps" / "selftest";
 
 // The suite's tiny GPT-2 (two layers): what lies between the first layer's result and the model's.
 struct SecondLayer {
-  Dump dump{kSuite / "gpt2.fp32.h5"};
+  Dump dump{kPairs / "gpt2.fp32.h5"};
   Program program = load_program(dump);
   size_t begin = *program.find("transformer.h.0"), end = *program.find("");
   std::shared_ptr<ProgramPart> part = std::make_shared<ProgramPart>();
@@ -69,7 +69,7 @@ Results scaled(OpCall& call, double factor) {
 }
 
 JobResult logits_alone(const std::string& candidate, const VariantBudget& budget) {
-  Sides sides = open_sides(kSuite / "gpt2.fp32.h5", kSuite / candidate, "");
+  Sides sides = open_sides(kPairs / "gpt2.fp32.h5", kPairs / candidate, "");
   PortPairing pairing = sides.pairing;
   const size_t root = *sides.reference.program.find("");
   std::erase_if(pairing.pairs, [&](const PortPair& pair) { return pair.boundary != root; });

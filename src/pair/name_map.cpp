@@ -17,7 +17,7 @@ std::string trim(std::string_view text) {
 }
 
 // Of a line that may be a whole binary file.
-std::string shortened(const std::string& line) { return line.size() <= 80 ? line : line.substr(0, 77) + "..."; }
+std::string beginning_of(const std::string& line) { return line.size() <= 80 ? line : line.substr(0, 77) + "..."; }
 
 std::vector<int64_t> integers(const std::string& text, const std::string& where) {
   std::vector<int64_t> numbers;
@@ -98,7 +98,7 @@ Layout take_layout(std::string& text, const std::string& where) {
 NameMap::Rule NameMap::parse_rule(const std::string& text, const std::string& where) {
   const size_t equals = text.find(" = ");
   if (equals == std::string::npos)
-    throw Error(fmt::format("{}: expected 'REFERENCE = CANDIDATE', got '{}'", where, shortened(text)));
+    throw Error(fmt::format("{}: expected 'REFERENCE = CANDIDATE', got '{}'", where, beginning_of(text)));
   Rule rule;
   rule.text = text;
   std::string left = trim(std::string_view(text).substr(0, equals));
