@@ -53,7 +53,7 @@ void check_clean_files(const std::filesystem::path& folder) {
   }
 }
 
-json named(json value, const std::string& name) {
+json with_name(json value, const std::string& name) {
   value["n"] = name;
   return value;
 }
@@ -79,7 +79,7 @@ void write_program(parity::testing::RecordingFile& file, const std::array<at::Te
     leaf.update({{"e", "leaf"}, {"names", {id == 0 ? "inputs/0/" + kHostile : "weights/w" + kHostile}}});
     file.event(leaf);
   }
-  const json input = named(value_json(0, x, "0"), kHostile), result = named(value_json(2, y, "2"), kHostile);
+  const json input = with_name(value_json(0, x, "0"), kHostile), result = with_name(value_json(2, y, "2"), kHostile);
   file.event(call(0, "", input));
   file.event(call(1, "block" + kHostile, input));
   file.event({{"e", "op"},

@@ -19,15 +19,15 @@ using namespace parity::testing;
 
 namespace {
 
-using Values = std::map<std::string, at::Tensor>;
+using TensorsByName = std::map<std::string, at::Tensor>;
 
 const std::filesystem::path kData = std::filesystem::path(PARITY_SOURCE_DIR) / "tests" / "data";
 
 // Everything in it; nullopt and the message when it is refused. Any other exception fails the test.
-std::optional<Values> read_all(const std::filesystem::path& file, std::string* message = nullptr) {
+std::optional<TensorsByName> read_all(const std::filesystem::path& file, std::string* message = nullptr) {
   try {
     const auto set = TensorSet::open(file);
-    Values values;
+    TensorsByName values;
     for (const std::string& name : set->names()) values[name] = set->value(name).clone();
     return values;
   } catch (const Error& error) {
@@ -36,14 +36,14 @@ std::optional<Values> read_all(const std::filesystem::path& file, std::string* m
   }
 }
 
-bool same_values(const Values& a, const Values& b) {
+bool same_values(const TensorsByName& a, const TensorsByName& b) {
   if (a.size() != b.size()) return false;
   for (const auto& [name, value] : a)
     if (!b.contains(name) || !same_bits(value.contiguous(), b.at(name).contiguous())) return false;
   return true;
 }
 
-bool same_names(const Values& a, const Values& b) {
+bool same_names(const TensorsByName& a, const TensorsByName& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
                     [](const auto& x, const auto& y) { return x.first == y.first; });
 }
@@ -117,7 +117,7 @@ TEST_CASE("dump: a file of tensors cut anywhere is refused") {
 TEST_CASE("dump: flipped bytes are an error or change nothing unseen, never a crash") {
   for (const char* name : {"tensors.pt", "tensors.npz", "tensors.npy"}) {
     const std::string whole = bytes_of(kData / name);
-    const Values right = *read_all(kData / name);
+    const TensorsByName right = *read_all(kData / name);
     const TemporaryFile damaged(std::string("flip-") + name);
     int refused = 0, unseen = 0;
     for (size_t at = 0; at < whole.size(); at += name[8] == 'p' ? 3 : 1)
