@@ -45,6 +45,20 @@ struct Explanation {
   double detectable = 0;        // the smallest amplitude that would have been significant
 };
 
+/// One element of a pair of tensors.
+struct Element {
+  std::vector<int64_t> index;  // empty for a scalar
+  double reference = 0, candidate = 0;
+};
+
+/// How the differences d = candidate - reference of one pair are spread: counts[i] elements with
+/// 2^(lowest + i) <= |d| / rms(reference) < 2^(lowest + i + 1); without elements of other finiteness.
+struct Histogram {
+  int64_t equal = 0;  // elements with d = 0
+  int lowest = 0;
+  std::vector<int64_t> counts;
+};
+
 struct OpResult {
   int64_t index = 0;      // in the reference's execution order
   std::string reference;  // short name of the reference dump ("" when there is only one)
@@ -70,7 +84,10 @@ struct OpResult {
   std::optional<double> blame;
   std::string not_exercised;              // why agreement here shows little ("constant", …); listed under coverage
   std::vector<Explanation> explanations;  // the best ones first
-  std::string rerun;                      // command line that computes this row again
+  std::vector<Element> worst;            // of a row that is not green: the elements with the largest |d|, largest first
+  std::optional<Histogram> histogram;    // of the forced comparison
+  std::string source, candidate_source;  // "modeling_llama.py:312 in forward", of each side's code; "" if not recorded
+  std::string rerun;                     // command line that computes this row again
 };
 
 /// A row about a whole recording, not an op: what was compared may be right, and something else is not to be trusted.

@@ -79,6 +79,18 @@ json paths_json(const std::vector<DtypePath>& paths) {
   return out;
 }
 
+json elements_json(const std::vector<Element>& elements) {
+  json out = json::array();
+  for (const Element& e : elements)
+    out.push_back({{"index", e.index}, {"reference", value(e.reference)}, {"candidate", value(e.candidate)}});
+  return out;
+}
+
+json histogram_json(const std::optional<Histogram>& histogram) {
+  if (!histogram) return nullptr;
+  return {{"equal", histogram->equal}, {"lowest", histogram->lowest}, {"counts", histogram->counts}};
+}
+
 json op_json(const OpResult& op) {
   return {{"index", op.index},
           {"reference", plain(op.reference)},
@@ -100,6 +112,10 @@ json op_json(const OpResult& op) {
           {"predicted_free", value(op.predicted_free)},
           {"blame", value(op.blame)},
           {"explanations", explanations_json(op.explanations)},
+          {"worst", elements_json(op.worst)},
+          {"histogram", histogram_json(op.histogram)},
+          {"source", plain(op.source)},
+          {"candidate_source", plain(op.candidate_source)},
           {"rerun", plain(op.rerun)}};
 }
 
@@ -112,6 +128,8 @@ json divergence_json(const OpResult* op) {
           {"kind", plain(op->kind)},
           {"dtype", plain(op->dtype)},
           {"gate", gate_json(op->gate)},
+          {"source", plain(op->source)},
+          {"candidate_source", plain(op->candidate_source)},
           {"diagnosis", plain(op->diagnosis)}};
 }
 
