@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <Eigen/Core>
+#include <thread>
 
 #include "core/error.hpp"
 #include "core/precision.hpp"
@@ -186,6 +187,32 @@ TEST_CASE("measure: the same digits for any thread count") {
   for (const auto member :
        {&Stats::mean_abs, &Stats::rmse, &Stats::rel_l2, &Stats::cosine, &Stats::gain, &Stats::p95_abs, &Stats::p99_abs})
     CHECK(one.*member == three.*member);
+}
+
+TEST_CASE("measure: LibTorch's loops run on several threads in this build") {
+  const int threads = at::get_num_threads();
+  at::set_num_threads(2);
+  std::array<std::thread::id, 2> ran;
+  at::parallel_for(0, 2, 1, [&](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i) ran[static_cast<size_t>(i)] = std::this_thread::get_id();
+  });
+  at::set_num_threads(threads);
+  CHECK(ran[0] != ran[1]);  // compiled without OpenMP the template is a plain loop
+}
+
+TEST_CASE("measure: sums alone are those of the whole measure") {
+  const at::Tensor r = random({257, 301}, 12, at::kBFloat16), c = (r + 1e-2 * random({257, 301}, 13, at::kBFloat16));
+  c.flatten()[5] = NAN;
+  const Stats whole = measure(r, c), sums = measure_sums(r, c);
+  for (const auto member : {&Stats::max_abs, &Stats::mean_abs, &Stats::rmse, &Stats::rel_l2, &Stats::normalized_max,
+                            &Stats::cosine, &Stats::gain, &Stats::bitwise_equal_share, &Stats::max_ulp}) {
+    REQUIRE((whole.*member).has_value());
+    CHECK(whole.*member == sums.*member);
+  }
+  CHECK(sums.nan_candidate == 1);
+  CHECK(sums.special_mismatch == whole.special_mismatch);
+  CHECK(sums.difference_norm == whole.difference_norm);
+  CHECK_FALSE(sums.p95_abs);
 }
 
 TEST_CASE("measure: percentiles of tensors too large to keep are exact, ties and zeros included") {

@@ -11,6 +11,7 @@
 #include "diagnose/finding.hpp"
 #include "diagnose/limits.hpp"
 #include "measure/local.hpp"
+#include "measure/measure.hpp"
 
 namespace parity {
 namespace {
@@ -20,6 +21,12 @@ constexpr int64_t kSample = 1 << 18;  // elements that an amplitude is estimated
 double squares(const at::Tensor& t) {
   const at::Tensor whole = t.is_complex() ? at::view_as_real(t.resolve_conj()) : t;
   return at::nan_to_num(whole, 0, 0, 0).square().sum().item<double>();
+}
+
+// ||a - b||^2.
+double squared_distance(const at::Tensor& a, const at::Tensor& b) {
+  const double norm = measure_sums(a, b).difference_norm;
+  return norm * norm;
 }
 
 class Matcher {
@@ -32,12 +39,12 @@ class Matcher {
         candidate_(raised(candidate)),
         recorded_(raised(event.computed[kRecorded])),
         exact_(raised(event.computed[kExact])) {
+    difference_ = nearest_ = squared_distance(recorded_, candidate_);
+    if (!(difference_ > 0)) return;
     norm_ = std::sqrt(squares(recorded_));
-    difference_ = nearest_ = squares(candidate_ - recorded_);
     for (const at::Tensor& other : valid_values(event_, hypotheses_)) {
-      others_.push_back(raised(other) - recorded_);
-      noise_ = std::max(noise_, squares(others_.back()));
-      nearest_ = std::min(nearest_, squares(candidate_ - recorded_ - others_.back()));
+      noise_ = std::max(noise_, squared_distance(event_.computed[kRecorded], other));
+      nearest_ = std::min(nearest_, squared_distance(other, candidate_));
     }
     if (is_half(dtype_)) weight_ = 1 / noise_by_element().sqrt();
   }
@@ -66,13 +73,20 @@ class Matcher {
     const auto magnitude = [](const at::Tensor& t) { return t.is_complex() ? t.abs() : t; };
     const at::Tensor values = at::nan_to_num(magnitude(recorded_), 0, 0, 0);
     at::Tensor variance = (unit * values).square() / 3;
-    for (const at::Tensor& other : others_) {
+    for (const at::Tensor& other : others()) {
       const at::Tensor d = at::nan_to_num(magnitude(other), 0, 0, 0);
       const at::Tensor row = d.dim() > 0 ? d.square().mean({-1}, true) : d.square();
-      variance = variance + row / static_cast<double>(others_.size());
+      variance = variance + row / static_cast<double>(others().size());
     }
     const double typical = values.square().mean().item<double>() * unit * unit / 3;
     return variance + kFitting.exact_zero * typical + std::numeric_limits<double>::min();
+  }
+
+  // The other valid arithmetics less `recorded`: made when first asked for, which few boundaries do.
+  const std::vector<at::Tensor>& others() const {
+    if (others_.empty())
+      for (const at::Tensor& other : valid_values(event_, hypotheses_)) others_.push_back(raised(other) - recorded_);
+    return others_;
   }
 
   // What the replay has that the hypothesis was put into.
@@ -113,7 +127,7 @@ class Matcher {
   double null_amplitude(const at::Tensor& direction, const at::Tensor& base, bool cast) const {
     const at::Tensor offset = recorded_ - base;
     double largest = std::abs(fit(offset, direction, cast).amplitude);
-    for (const at::Tensor& other : others_)
+    for (const at::Tensor& other : others())
       largest = std::max(largest, std::abs(fit(other + offset, direction, cast).amplitude));
     return largest;
   }
@@ -167,9 +181,9 @@ class Matcher {
   const std::vector<FaultHypothesis>& hypotheses_;
   const at::ScalarType dtype_;
   const at::Tensor given_, candidate_, recorded_, exact_;
-  std::vector<at::Tensor> others_;  // the other valid arithmetics less `recorded`
-  at::Tensor weight_;               // 1 / standard deviation of the noise at each element
-  at::Tensor wide_;                 // the last op's result before its rounding
+  mutable std::vector<at::Tensor> others_;  // as `others` gives them
+  at::Tensor weight_;                       // 1 / standard deviation of the noise at each element
+  at::Tensor wide_;                         // the last op's result before its rounding
   double norm_ = 0, difference_ = 0, noise_ = 0, nearest_ = 0;
   std::vector<Finding> found_;
 };

@@ -158,7 +158,7 @@ class MainJob {
     const at::Tensor& oracle = logic_->reference.values.at(b);
     const auto value = logic_->forced.find(b);
     if (value == logic_->forced.end() || value->second.sizes() != oracle.sizes()) return;
-    const Stats s = measure(oracle, value->second);
+    const Stats s = measure_sums(oracle, value->second);
     r.logic.rel_l2 = s.rel_l2 ? s.rel_l2 : (s.difference_norm == 0 ? std::optional<double>(0) : std::nullopt);
     const double limit = model_limits().logic_rel_l2.value;
     r.logic.limit = limit;
@@ -171,7 +171,7 @@ class MainJob {
     const auto value = run.free.find(b);
     const at::Tensor& reference = run.reference.values.at(b);
     if (value == run.free.end() || value->second.sizes() != reference.sizes()) return 0;
-    return measure(reference, value->second).rel_l2.value_or(0);
+    return measure_sums(reference, value->second).rel_l2.value_or(0);
   }
 
   void report_coverage() {

@@ -1,5 +1,6 @@
 #include "jobs/port_job.hpp"
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -104,7 +105,7 @@ class PortJob {
     if (wanted(row)) result_.rows.push_back(std::move(row));
     if (!value.defined()) return replacements;
     std::fill(replacements.begin(), replacements.begin() + kOwn, value);
-    replacements[kPerturbed] = perturbed(value);
+    replacements[kPerturbed] = perturbed(value, event.boundary);
     return replacements;
   }
 
@@ -180,7 +181,7 @@ class PortJob {
   }
 
   void add_amplification(OpResult& row, const std::vector<at::Tensor>& lanes) {
-    const auto change = measure(lanes[kOracle], lanes[kPerturbed]).rel_l2;
+    const auto change = measure_sums(lanes[kOracle], lanes[kPerturbed]).rel_l2;
     if (!change) return;
     row.amplification = *change / kPerturbation;
     double carried = 0;
@@ -209,10 +210,12 @@ class PortJob {
     return findings_ ? findings_->started() : kNone;
   }
 
-  static at::Tensor perturbed(const at::Tensor& value) {
+  // The same noise in every run.
+  static at::Tensor perturbed(const at::Tensor& value, size_t boundary) {
     if (!at::isFloatingType(value.scalar_type()) && !at::isComplexType(value.scalar_type())) return value;
     const at::Tensor wide = raised(value);
-    return wide * (1 + kPerturbation * at::randn_like(wide));
+    auto generator = at::make_generator<at::CPUGeneratorImpl>(boundary);
+    return wide * (1 + kPerturbation * at::randn(wide.sizes(), generator, wide.options()));
   }
 
   bool wanted(const OpResult& row) const {

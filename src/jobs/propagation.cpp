@@ -42,7 +42,7 @@ std::map<size_t, Stats> port_on_own(const Dump& dump, const Program& program, co
          [&](size_t b, const at::Tensor& computed) -> std::optional<at::Tensor> {
            const auto value = free.find(b);
            if (value == free.end() || value->second.sizes() != computed.sizes()) return std::nullopt;
-           if (!opaque[b]) own[b] = measure(computed, value->second);
+           if (!opaque[b]) own[b] = measure_sums(computed, value->second);
            return value->second;
          });
   return own;

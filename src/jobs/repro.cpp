@@ -14,14 +14,14 @@
 namespace parity {
 namespace {
 
-enum LaneIndex : size_t { kAsked, kKernel, kExact, kReordered, kLanes };
+enum ReproLane : size_t { kAsked, kByKernel, kRoundedOnce, kOtherOrder, kReproLanes };
 
 at::Tensor comparable(const at::Tensor& tensor) {
   return tensor.scalar_type() == at::kBool ? tensor.to(at::kByte) : tensor;
 }
 
 double distance(const at::Tensor& from, const at::Tensor& to) {
-  return measure(comparable(from), comparable(to)).rel_l2.value_or(0);
+  return measure_sums(comparable(from), comparable(to)).rel_l2.value_or(0);
 }
 
 bool all_equal(const Stats& stats) { return stats.count == 0 || stats.bitwise_equal_share.value_or(0) == 1; }
@@ -35,10 +35,10 @@ class Runner {
   }
 
   Repro run() {
-    std::vector<ReplayOptions> lanes(kLanes);
+    std::vector<ReplayOptions> lanes(kReproLanes);
     lanes[kAsked].precision = precision_;
-    lanes[kExact].arithmetic = Arithmetic::exact;
-    lanes[kReordered].arithmetic = Arithmetic::reordered;
+    lanes[kRoundedOnce].arithmetic = Arithmetic::exact;
+    lanes[kOtherOrder].arithmetic = Arithmetic::reordered;
     const auto reports = replay_in_step(dump_, program_, lanes, [&](const BoundaryEvent& event) -> Replacements {
       cross(event);
       return {};
@@ -61,7 +61,7 @@ class Runner {
     ReproRow row{b.path, b.kind, b.call, b.value.dtype, b.value.shape, b.value.key, is_result(b), {}, 0, false};
     const auto& lanes = event.computed;
     row.stats = measure(comparable(dump_.value(b.value.key)), comparable(lanes[kAsked]));
-    for (const size_t other : {kKernel, kExact, kReordered})
+    for (const size_t other : {kByKernel, kRoundedOnce, kOtherOrder})
       row.limit = std::max(row.limit, 2 * distance(lanes[kAsked], lanes[other]));
     row.limit += unit_roundoff(b.value.dtype);
     const bool bits = precision_ == Precision::recorded && repro_.same_kernels;

@@ -14,6 +14,13 @@ at::Tensor raised(const at::Tensor& tensor);
 
 /// Non-finite elements of either are left out; all zero when nothing is left or g is zero.
 Projection project(const at::Tensor& difference, const at::Tensor& direction, double reference_norm);
+/// value - base projected on the direction, without making anything of the tensors' size. Throws Error for shapes that
+/// do not agree.
+Projection project_difference(const at::Tensor& value, const at::Tensor& base, const at::Tensor& direction,
+                              double reference_norm);
+
+/// Of the elements that differ: the share whose magnitude is smaller in the candidate; 0 when none differs.
+double share_towards_zero(const at::Tensor& reference, const at::Tensor& candidate);
 
 /// The values at one boundary, in the reference's layout, all computed from the candidate's values before it.
 struct LocalValues {

@@ -89,44 +89,66 @@ void set_statistics(const Totals<T>& t, Stats& out) {
   out.difference_norm = norm(t.sum_dd);
 }
 
+struct Pair {
+  const at::Tensor &reference, &candidate;  // as given
+  at::Tensor r, c;                          // from dense_reals
+};
+
+Pair checked(const at::Tensor& reference, const at::Tensor& candidate) {
+  Pair pair{reference, candidate, dense_reals(reference, "reference"), dense_reals(candidate, "candidate")};
+  if (reference.sizes() != candidate.sizes() || pair.r.sizes() != pair.c.sizes())
+    throw Error(fmt::format("cannot measure tensors of different shapes: reference {} {}, candidate {} {}",
+                            c10::str(reference.sizes()), c10::toString(reference.scalar_type()),
+                            c10::str(candidate.sizes()), c10::toString(candidate.scalar_type())));
+  return pair;
+}
+
 template <class T>
-void set_all(const at::Tensor& shape, const at::Tensor& r, const at::Tensor& c, const Totals<T>& totals,
-             const DifferenceRanks& ranks, Stats& out) {
+void set_all(const Pair& pair, const Totals<T>& totals, const DifferenceRanks* ranks, Stats& out) {
   set_statistics(totals, out);
-  set_worst(shape, r, c, totals, out);
+  const at::ScalarType dtype = pair.reference.scalar_type();
+  if (totals.finite > 0 && totals.bits_known && at::isFloatingType(dtype))
+    out.max_ulp = static_cast<double>(totals.max_ulp);
+  if (ranks == nullptr) return;
+  set_worst(pair.reference, pair.r, pair.c, totals, out);
   if (totals.finite == 0) return;
-  const auto p = ranks.percentiles(totals.finite);
+  const auto p = ranks->percentiles(totals.finite);
   out.p95_abs = finite(p[0]);
   out.p99_abs = finite(p[1]);
-  const at::ScalarType dtype = shape.scalar_type();
-  if (totals.bits_known && at::isFloatingType(dtype)) out.max_ulp = static_cast<double>(totals.max_ulp);
+}
+
+Stats measured(const Pair& pair, bool ranked) {
+  const auto &r = pair.r, &c = pair.c;
+  Stats out;
+  out.count = r.numel();
+  if (out.count == 0) return out;
+  if (!is_exact_integer(r.scalar_type()) && !is_exact_integer(c.scalar_type())) {
+    DifferenceRanks ranks(false);
+    const auto totals = measure_blocks<double>(r, c, ranked ? &ranks : nullptr);
+    if (!needs_wide(totals)) {
+      set_all(pair, totals, ranked ? &ranks : nullptr, out);
+      return out;
+    }
+  }
+  DifferenceRanks ranks(true);
+  const auto totals = measure_blocks<long double>(r, c, ranked ? &ranks : nullptr);
+  set_all(pair, totals, ranked ? &ranks : nullptr, out);
+  return out;
 }
 
 }  // namespace
 
 Stats measure(const at::Tensor& reference, const at::Tensor& candidate) {
-  const at::Tensor r = dense_reals(reference, "reference"), c = dense_reals(candidate, "candidate");
-  if (reference.sizes() != candidate.sizes() || r.sizes() != c.sizes())
-    throw Error(fmt::format("cannot measure tensors of different shapes: reference {} {}, candidate {} {}",
-                            c10::str(reference.sizes()), c10::toString(reference.scalar_type()),
-                            c10::str(candidate.sizes()), c10::toString(candidate.scalar_type())));
-  Stats out;
-  out.count = r.numel();
+  const Pair pair = checked(reference, candidate);
+  Stats out = measured(pair, true);
   if (out.count == 0) return out;
-  out.constant_reference = constant(r);
-  out.constant_candidate = constant(c);
-  if (!is_exact_integer(r.scalar_type()) && !is_exact_integer(c.scalar_type())) {
-    DifferenceRanks ranks(false);
-    const auto totals = measure_blocks<double>(r, c, &ranks);
-    if (!needs_wide(totals)) {
-      set_all(reference, r, c, totals, ranks, out);
-      return out;
-    }
-  }
-  DifferenceRanks ranks(true);
-  const auto totals = measure_blocks<long double>(r, c, &ranks);
-  set_all(reference, r, c, totals, ranks, out);
+  out.constant_reference = constant(pair.r);
+  out.constant_candidate = constant(pair.c);
   return out;
+}
+
+Stats measure_sums(const at::Tensor& reference, const at::Tensor& candidate) {
+  return measured(checked(reference, candidate), false);
 }
 
 }  // namespace parity

@@ -11,6 +11,10 @@ namespace parity {
 /// the candidate to the reference's dtype only if that is exact, otherwise they are nullopt.
 Stats measure(const at::Tensor& reference, const at::Tensor& candidate);
 
+/// What one pass of sums gives of it, at a fifth of the time: no percentiles, no worst element, nothing about
+/// constants.
+Stats measure_sums(const at::Tensor& reference, const at::Tensor& candidate);
+
 /// Relative L2 errors of both sides against an oracle, their ratio and correlation (core/stats.hpp).
 OracleStats measure_against_oracle(const at::Tensor& oracle, const at::Tensor& reference, const at::Tensor& candidate);
 

@@ -1,0 +1,174 @@
+// A difference projected on a direction, and where it leans: sums over rows, block by block.
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "core/error.hpp"
+#include "measure/blocks.hpp"
+#include "measure/local.hpp"
+
+namespace parity {
+
+double Projection::fisher() const {
+  return std::atanh(std::clamp(correlation, -.999999, .999999)) * std::sqrt(elements);
+}
+
+double Projection::sigma() const { return std::abs(z_rows) < std::abs(z) ? z_rows : z; }
+
+namespace {
+
+// Student's t of n - 1 degrees of freedom as a standard normal number (Wallace 1959, Ann. Math. Stat. 30:1121).
+double normal_of_t(double t, double freedom) {
+  const double size = std::sqrt(freedom * std::log1p(t * t / freedom)) * (8 * freedom + 1) / (8 * freedom + 3);
+  return t < 0 ? -size : size;
+}
+
+// The mean of the rows' sums over its standard error.
+double z_of_rows(const std::vector<double>& rows) {
+  double n = 0, sum = 0, squares = 0;
+  for (const double row : rows) {
+    n += row != 0;
+    sum += row;
+    squares += row * row;
+  }
+  if (n < 3) return INFINITY;  // too few to say: the elements decide
+  const double spread = squares - sum * sum / n;
+  if (!(spread > 0)) return INFINITY;
+  return normal_of_t(sum / std::sqrt(n) / std::sqrt(spread / (n - 1)), n - 1);
+}
+
+int64_t row_width(const at::Tensor& tensor) {
+  const int64_t last = tensor.dim() > 1 ? tensor.size(-1) : 1;
+  return tensor.is_complex() && tensor.dim() > 1 ? 2 * last : last;
+}
+
+// d g, g^2, d^2, d^4, (d g)^2, summed.
+using ProjectionSums = std::array<double, 5>;
+constexpr int64_t kProjected = 1 << 16;  // elements summed in one go: the order does not depend on the threads
+
+ProjectionSums sums_of(const double* d, const double* g, int64_t n) {
+  constexpr int64_t kSums = 8;  // independent ones, for vector units
+  std::array<std::array<double, kSums>, 5> sums{};
+  const auto add = [&](int64_t i, int64_t lane) {
+    const auto finite = [](double x) { return std::abs(x) <= std::numeric_limits<double>::max() ? x : 0.; };
+    const double x = finite(d[i]), y = finite(g[i]), xy = x * y, xx = x * x;
+    sums[0][lane] += xy;
+    sums[1][lane] += y * y;
+    sums[2][lane] += xx;
+    sums[3][lane] += xx * xx;
+    sums[4][lane] += xy * xy;
+  };
+  int64_t i = 0;
+  for (; i + kSums <= n; i += kSums)
+    for (int64_t lane = 0; lane < kSums; ++lane) add(i + lane, lane);
+  for (; i < n; ++i) add(i, 0);
+  ProjectionSums all{};
+  for (size_t k = 0; k < all.size(); ++k)
+    for (const double part : sums[k]) all[k] += part;
+  return all;
+}
+
+// Both from dense_reals; `base` undefined: `value` is the difference itself.
+struct Projected {
+  at::Tensor value, base, direction;
+};
+
+// Elements [begin, begin + n), block by block.
+ProjectionSums sums_of(const Projected& p, int64_t begin, int64_t n) {
+  std::array<double, kBlock> d, b, g;
+  ProjectionSums all{};
+  for (const int64_t end = begin + n; begin < end; begin += kBlock) {
+    const int64_t count = std::min(kBlock, end - begin);
+    load(p.value, begin, count, d.data());
+    load(p.direction, begin, count, g.data());
+    if (p.base.defined()) {
+      const bool same = p.base.is_same(p.direction);
+      if (!same) load(p.base, begin, count, b.data());
+      const double* base = same ? g.data() : b.data();
+      for (int64_t i = 0; i < count; ++i) d[static_cast<size_t>(i)] -= base[i];
+    }
+    const ProjectionSums sums = sums_of(d.data(), g.data(), count);
+    for (size_t k = 0; k < sums.size(); ++k) all[k] += sums[k];
+  }
+  return all;
+}
+
+// In one pass, so that nothing of the tensors' size is made; `rows`: of d g, where rows are wider than one.
+ProjectionSums sums_over_rows(const Projected& p, int64_t width, std::vector<double>& rows) {
+  const int64_t n = p.value.numel(), step = width > 1 ? width : kProjected, count = (n + step - 1) / step;
+  const int64_t together = std::max<int64_t>(1, kProjected / step), blocks = (count + together - 1) / together;
+  std::vector<ProjectionSums> parts(static_cast<size_t>(blocks), ProjectionSums{});
+  rows.assign(width > 1 ? static_cast<size_t>(count) : 0, 0);
+  at::parallel_for(0, blocks, 1, [&](int64_t first, int64_t last) {
+    for (int64_t b = first; b < last; ++b)
+      for (int64_t row = b * together; row < std::min(count, (b + 1) * together); ++row) {
+        const ProjectionSums sums = sums_of(p, row * step, std::min(step, n - row * step));
+        for (size_t k = 0; k < sums.size(); ++k) parts[static_cast<size_t>(b)][k] += sums[k];
+        if (!rows.empty()) rows[static_cast<size_t>(row)] = sums[0];
+      }
+  });
+  ProjectionSums all{};
+  for (const ProjectionSums& part : parts)
+    for (size_t k = 0; k < all.size(); ++k) all[k] += part[k];
+  return all;
+}
+
+Projection projection(const Projected& of, int64_t width, double reference_norm) {
+  if (of.value.sizes() != of.direction.sizes() || (of.base.defined() && of.base.sizes() != of.value.sizes()))
+    throw Error("cannot project tensors of different shapes");
+  std::vector<double> rows;
+  const auto [dg, gg, dd, fourth, products] = sums_over_rows(of, width, rows);
+  Projection p;
+  if (!(gg > 0)) return p;
+  p.amplitude = dg / gg;
+  p.elements = fourth > 0 ? dd * dd / fourth : 0;
+  p.z = products > 0 ? dg / std::sqrt(products) : 0;
+  p.z_rows = rows.empty() ? INFINITY : z_of_rows(rows);
+  p.explained = dd > 0 ? (2 * dg - gg) / dd : 0;
+  p.correlation = dd > 0 ? dg / std::sqrt(dd * gg) : 0;
+  p.size = reference_norm > 0 ? std::sqrt(gg) / reference_norm : 0;
+  return p;
+}
+
+}  // namespace
+
+Projection project(const at::Tensor& difference, const at::Tensor& direction, double reference_norm) {
+  return projection({dense_reals(difference, "difference"), {}, dense_reals(direction, "direction")},
+                    row_width(difference), reference_norm);
+}
+
+Projection project_difference(const at::Tensor& value, const at::Tensor& base, const at::Tensor& direction,
+                              double reference_norm) {
+  Projected of{dense_reals(value, "value"), dense_reals(base, "base"), {}};
+  of.direction = base.is_same(direction) ? of.base : dense_reals(direction, "direction");
+  return projection(of, row_width(value), reference_norm);
+}
+
+double share_towards_zero(const at::Tensor& reference, const at::Tensor& candidate) {
+  const at::Tensor r = dense_reals(reference, "reference"), c = dense_reals(candidate, "candidate");
+  if (r.sizes() != c.sizes()) throw Error("cannot compare magnitudes of tensors of different shapes");
+  const int64_t blocks = (r.numel() + kBlock - 1) / kBlock;
+  std::vector<std::array<int64_t, 2>> parts(static_cast<size_t>(blocks));  // that differ, and are smaller
+  at::parallel_for(0, blocks, kProjected / kBlock, [&](int64_t first, int64_t last) {
+    std::array<double, kBlock> x, y;
+    for (int64_t b = first; b < last; ++b) {
+      const int64_t n = std::min(kBlock, r.numel() - b * kBlock);
+      load(r, b * kBlock, n, x.data());
+      load(c, b * kBlock, n, y.data());
+      auto& [differ, smaller] = parts[static_cast<size_t>(b)];
+      for (size_t i = 0; i < static_cast<size_t>(n); ++i) {
+        differ += y[i] - x[i] != 0;
+        smaller += y[i] - x[i] != 0 && std::abs(y[i]) < std::abs(x[i]);
+      }
+    }
+  });
+  std::array<int64_t, 2> all{};
+  for (const auto& part : parts)
+    for (size_t k = 0; k < 2; ++k) all[k] += part[k];
+  return all[0] > 0 ? static_cast<double>(all[1]) / static_cast<double>(all[0]) : 0;
+}
+
+}  // namespace parity
