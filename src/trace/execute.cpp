@@ -151,6 +151,8 @@ Results Executor::call_with(const Op& op, const c10::OperatorHandle& handle, con
   if (arithmetic_ != Arithmetic::kernel && arithmetic_ != Arithmetic::exact && !writes && !op.view) {
     const auto kernel = [&](const torch::jit::Stack& other) { return flatten_results(call_boxed(handle, other)); };
     if (auto results = run_otherwise(arithmetic_, op, handle.schema(), stack, kernel)) return *results;
+    if (computed_)
+      if (auto results = computed_(op)) return *results;
   }
   if (definition != nullptr && !definition->runs_here) return definition->compute(handle.schema(), stack);
   try {

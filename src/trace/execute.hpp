@@ -32,6 +32,9 @@ class Executor {
   /// kernel was recorded for those.
   void exact_where_changed() { exact_where_changed_ = true; }
 
+  /// Results that somebody has computed by the recorded kernels on the same memory; nullopt: nobody has.
+  void take_from(std::function<std::optional<Results>(const Op&)> computed) { computed_ = std::move(computed); }
+
   /// Is the memory of a value written to in place, ever? Others may be copied where a view does not fit their layout.
   void tell_written(std::function<bool(int64_t)> written) { written_ = std::move(written); }
 
@@ -52,6 +55,7 @@ class Executor {
   Arithmetic arithmetic_;
   bool exact_where_changed_ = false;
   std::function<bool(int64_t)> written_;
+  std::function<std::optional<Results>(const Op&)> computed_;
   ValueLookup leaf_;    // for rewrites
   ValueLookup raised_;  // for exact arithmetic
 };

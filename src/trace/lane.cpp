@@ -11,6 +11,11 @@ namespace parity {
 
 namespace {
 
+bool same_memory(const at::Tensor& a, const at::Tensor& b) {
+  return a.is_same(b) || (a.scalar_type() == b.scalar_type() && a.const_data_ptr() == b.const_data_ptr() &&
+                          a.sizes() == b.sizes() && a.strides() == b.strides());
+}
+
 bool wider(at::ScalarType a, at::ScalarType b) {
   return at::isFloatingType(a) && at::isFloatingType(b) && c10::elementSize(a) > c10::elementSize(b);
 }
@@ -130,6 +135,26 @@ void Lane::step(int i) {
     throw Error(
         fmt::format("{}: event {}, {} ({}): {}", dump_.file().string(), op.event, op.path, op.name, complaint(error)));
   }
+}
+
+void Lane::take_from(const Lane& kernels) {
+  executor_.take_from([this, &kernels](const Op& op) { return computed_in(kernels, op); });
+}
+
+// Memory that is written to later must not be shared.
+std::optional<Results> Lane::computed_in(const Lane& kernels, const Op& op) {
+  std::vector<int64_t> reads;
+  for (const nlohmann::json* arguments : {&op.args, &op.kwargs}) collect_ids(*arguments, reads);
+  for (const int64_t id : reads)
+    if (!kernels.alive(id) || !same_memory(get(id), kernels.values_.at(id))) return std::nullopt;
+  Results results(op.outputs.size());
+  for (size_t j = 0; j < op.outputs.size(); ++j) {
+    if (!op.outputs[j]) continue;
+    const auto found = kernels.values_.find(op.outputs[j]->id);
+    if (found == kernels.values_.end() || flow_.written_from(op.outputs[j]->id, 0)) return std::nullopt;
+    results[j] = found->second;
+  }
+  return results;
 }
 
 void Lane::take_stored(const Op& op) {

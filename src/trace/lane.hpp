@@ -22,6 +22,9 @@ class Lane {
 
   /// Computes op `op`. Throws Error naming the event, path and op.
   void step(int op);
+  /// Where an op is computed by the recorded kernels on the same memory as in `kernels`, whose turn comes first, its
+  /// result is taken from there. Both replay in the recorded dtypes.
+  void take_from(const Lane& kernels);
   /// Drops what no later op or boundary reads.
   void release(int op);
 
@@ -63,6 +66,7 @@ class Lane {
   void replace(int64_t id, const at::Tensor& value, const at::Tensor& replacement);
   at::Tensor fitting(const Op& op, const Value& recorded, const at::Tensor& result, bool dynamic);
   at::Tensor filler(const Value& output) const;
+  std::optional<Results> computed_in(const Lane& kernels, const Op& op);
 
   const Dump& dump_;
   const Program& program_;

@@ -2,6 +2,7 @@
 
 #include <ATen/core/LegacyTypeDispatch.h>
 
+#include <algorithm>
 #include <list>
 #include <memory>
 
@@ -30,6 +31,7 @@ class InStep {
         throw Error("replays in step must run the same ops");
     }
     next_boundary_ = lanes_.front()->first_boundary();
+    share_results();
   }
 
   std::vector<ReplayReport> run() {
@@ -51,6 +53,17 @@ class InStep {
   }
 
  private:
+  // Other valid arithmetics change few ops: what goes through the recorded kernels on the same memory is computed once.
+  void share_results() {
+    const auto plain = [](const ReplayOptions& o, Arithmetic a) {
+      return o.precision == Precision::recorded && o.arithmetic == a && !o.differentiable;
+    };
+    const auto kernels = std::find_if(lanes_.begin(), lanes_.end(),
+                                      [&](const auto& lane) { return plain(lane->options(), Arithmetic::kernel); });
+    for (auto lane = kernels; lane != lanes_.end(); ++lane)
+      if (lane != kernels && plain((*lane)->options(), (*lane)->options().arithmetic)) (*lane)->take_from(**kernels);
+  }
+
   void start_variants(int op) {
     if (!variants_.start || lanes_.front()->skips(op)) return;
     for (Deviation& deviation : variants_.start(op)) {
