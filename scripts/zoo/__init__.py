@@ -4,6 +4,8 @@ Nothing of it is tuned: models come from their config classes with spread random
 they apply to, benign changes are other kernels for the same arithmetic. See README.md beside this file.
 """
 
+HALVES = ("development", "held_out", "fresh")
+
 
 def quiet():
     """The libraries' advice does not matter for tiny models with random weights. To be called before they are imported."""

@@ -7,6 +7,8 @@ import os
 import sys
 from pathlib import Path
 
+from . import HALVES
+
 ROOT = Path(__file__).resolve().parents[2]
 BINARY = ROOT / "build" / "release" / "parity-check"
 
@@ -21,16 +23,20 @@ def _selected(args):
 
 
 def _run(args):
-    from . import runner, tables
+    from . import dry, runner, tables
     if args.sample:
         args.faults, args.benign = runner.SAMPLE["faults"], runner.SAMPLE["benign"]
-    if not args.binary.exists():
+    binary = None if args.dry else args.binary.resolve()
+    if binary and not binary.exists():
         raise ValueError(f"{args.binary}: there is no such program; build it or give --binary")
 
     def each(rows):
         if args.json:
             runner.save(args.json, rows, command=" ".join(sys.argv), machine=_machine(), totals=tables.Tally(rows).numbers())
-    rows = runner.run(_selected(args), args.binary.resolve(), args.faults, args.benign, args.jobs, args.limit, each, elsewhere=not args.sample)
+    rows = runner.run(_selected(args), binary, args.faults, args.benign, args.jobs, args.limit, each, elsewhere=not args.sample)
+    if args.dry:
+        print(dry.text(rows))
+        return 0
     print(tables.text(rows, not args.totals))
     return 1 if tables.Tally(rows).shortfalls() else 0
 
@@ -78,7 +84,7 @@ def parser():
         c = commands.add_parser(name, help=text, description=text)
         c.set_defaults(do=do)
         c.add_argument("--families", default=families, metavar="GLOB", help="names, comma-separated")
-        c.add_argument("--half", default="all", choices=("development", "held_out", "all"))
+        c.add_argument("--half", default="all", choices=(*HALVES, "all"), help="default: all, which is development and held_out")
         c.add_argument("--dtypes", default="fp32,bf16")
         c.add_argument("--binary", type=Path, default=BINARY, help="default: %(default)s")
         return c
@@ -86,10 +92,11 @@ def parser():
     c.add_argument("--faults", type=_number, default=8, metavar="K|all", help="faults of each family and dtype (default 8)")
     c.add_argument("--benign", type=_number, default=None, metavar="K|all", help="benign changes of each (default all)")
     c.add_argument("--sample", action="store_true", help="the small selection of CI")
+    c.add_argument("--dry", action="store_true", help="make every file and ask parity-check nothing: how many cases there are, and what is refused")
     c.add_argument("--jobs", type=int, default=1)
     c.add_argument("--limit", type=int, default=120, help="seconds a compare may take")
     c.add_argument("--json", type=Path, help="write all rows")
-    c.add_argument("--totals", action="store_true", help="leave out the list of what went wrong (for the held-out half)")
+    c.add_argument("--totals", action="store_true", help="leave out the list of what went wrong (for held_out and fresh)")
     c = command("list", _list, "print the entries")
     c.add_argument("--cases", action="store_true", help="with their faults and benign changes")
     c = commands.add_parser("show", help="make the files of one case, run parity-check on them and print its report")

@@ -8,6 +8,7 @@ from pathlib import Path
 TIME_LIMIT = 120   # seconds a compare may take
 
 EXIT = {0: "pass", 1: "fail", 2: "error", 3: "inconclusive"}
+UNASKED = {"verdict": None, "exit": None, "seconds": 0.0, "path": None, "call": None, "op": None, "gate": None, "diagnosis": "", "doubts": []}
 
 
 def compare(binary, reference, candidate, folder, limit=TIME_LIMIT, environment=None):
@@ -21,8 +22,7 @@ def compare(binary, reference, candidate, folder, limit=TIME_LIMIT, environment=
         code, said = done.returncode, (done.stderr.strip().splitlines() or [""])[0]
     except subprocess.TimeoutExpired:
         code, said = None, f"no answer within {limit} s"
-    outcome = {"verdict": EXIT.get(code, "error"), "exit": code, "seconds": round(time.monotonic() - start, 3), "path": None, "call": None, "op": None,
-               "gate": None, "diagnosis": said, "doubts": []}
+    outcome = {**UNASKED, "verdict": EXIT.get(code, "error"), "exit": code, "seconds": round(time.monotonic() - start, 3), "diagnosis": said, "doubts": []}
     if code in (0, 1, 3) and report.exists():
         outcome.update(_read(json.loads(report.read_text())))
     return outcome

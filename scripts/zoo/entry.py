@@ -24,11 +24,15 @@ class Entry:
     cached: bool = False     # the calls share a DynamicCache
     dtypes: tuple = BOTH
     batch: bool = True       # samples do not see each other: the batch may be split
+    tables: bool = False     # computed tables are in the model's dtype: the class makes them in torch's default dtype, which from_pretrained sets
+    fresh: bool = False      # one of catalogue/fresh
     kernels: dict = field(default_factory=dict, compare=False)
 
     @property
     def half(self):
-        """The rule: odd check sums of the names are held out. It knows nothing of the models and never changes."""
+        """The rule: odd check sums of the names are held out. It knows nothing of the models and never changes. Those of catalogue/fresh are a set of their own."""
+        if self.fresh:
+            return "fresh"
         return "held_out" if zlib.crc32(self.name.encode()) & 1 else "development"
 
     @property
@@ -49,7 +53,7 @@ class Entry:
             model = getattr(library, parts[2])(config)
         else:
             model = getattr(library, parts[1])(**self.config)
-        return cast(fill(model, self.seed), dtype)
+        return cast(fill(model, self.seed), dtype, self.tables)
 
     def calls(self, dtype):
         return [{k: _floating(v, DTYPES[dtype]) for k, v in call.items()} for call in self.inputs(self.seed)]
@@ -72,8 +76,8 @@ def _floating(value, dtype):
     return [_floating(v, dtype) for v in value] if isinstance(value, (list, tuple)) else value
 
 
-def cast(model, dtype):
-    """As from_pretrained(dtype=...): buffers that are computed, and what the class keeps in float32, stay as they are."""
+def cast(model, dtype, tables=False):
+    """As from_pretrained(dtype=...): buffers that are computed (but not `tables`), and what the class keeps in float32, stay as they are."""
     if dtype == "fp32":
         return model
     patterns = [*(getattr(model, "_keep_in_fp32_modules_strict", None) or [])]
@@ -81,7 +85,7 @@ def cast(model, dtype):
         patterns += getattr(model, "_keep_in_fp32_modules", None) or []
     persistent = set(model.state_dict())
     kept = {name: t.detach().clone() for name, t in [*model.named_buffers(), *model.named_parameters()]
-            if name not in persistent or set(name.split(".")) & set(patterns)}
+            if (name not in persistent and not tables) or set(name.split(".")) & set(patterns)}
     model.to(DTYPES[dtype])
     for name, value in kept.items():
         owner, leaf = model.get_submodule(name.rpartition(".")[0]), name.rpartition(".")[2]

@@ -56,7 +56,7 @@ HEAD = f"{'family':28s} " + " ".join(f"{c:>7s}" for c in _COLUMNS) + f" {'err':>
 
 def wrong(row):
     """'missed', 'misplaced', 'false alarm', 'inconclusive', 'error', 'not green against itself', or None."""
-    if "refused" in row:
+    if "refused" in row or row["verdict"] is None:
         return None
     if row["verdict"] == "error":
         return "error"

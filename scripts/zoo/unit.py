@@ -45,6 +45,9 @@ class Unit:
                 "level": level_of(self.entry, self.dtype), "kind": kind, "name": name, **more}
 
     def judged(self, candidate, row, reference=None):
+        """The row with what parity-check says; without a program, with nothing (a dry run)."""
+        if self.binary is None:
+            return {**row, **check.UNASKED}
         return {**row, **check.compare(self.binary, reference or self.reference, candidate, self.folder, self.limit)}
 
     def company_of(self, fault):
