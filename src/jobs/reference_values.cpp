@@ -1,11 +1,10 @@
 #include "jobs/reference_values.hpp"
-#include "measure/measure.hpp"
-
-#include <ATen/Context.h>
-#include <ATen/Parallel.h>
 
 #include <algorithm>
 #include <set>
+
+#include "measure/measure.hpp"
+#include "trace/settings.hpp"
 
 namespace parity {
 namespace {
@@ -28,24 +27,6 @@ void widen_null(const Dump& dump, const Program& program, ReferenceValues& refer
            return recorded->second;
          });
 }
-
-struct KernelSwitch {  // restores what it changed
-  KernelSwitch(int threads, bool onednn)
-      : threads_(at::get_num_threads()), onednn_(at::globalContext().userEnabledMkldnn()) {
-    at::set_num_threads(threads);
-    at::globalContext().setUserEnabledMkldnn(onednn);
-  }
-  ~KernelSwitch() {
-    at::set_num_threads(threads_);
-    at::globalContext().setUserEnabledMkldnn(onednn_);
-  }
-  KernelSwitch(const KernelSwitch&) = delete;
-  KernelSwitch& operator=(const KernelSwitch&) = delete;
-
- private:
-  int threads_;
-  bool onednn_;
-};
 
 }  // namespace
 
@@ -81,9 +62,9 @@ ReferenceValues recorded_values(const Dump& dump, const Program& program, const 
                                      });
   reference.opaque = report.opaque;
   if (!reference.same_machine.empty()) {
-    const KernelSwitch one_thread(1, true);
+    const OtherKernels one_thread(true, 1);
     widen_null(dump, program, reference);
-    const KernelSwitch plain(1, false);
+    const OtherKernels plain(false, 1);
     widen_null(dump, program, reference);
   }
   return reference;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 
 #include "core/dtype_kind.hpp"
 #include "core/error.hpp"
@@ -116,9 +115,7 @@ class StretchSearch {
     int64_t largest = 1;
     for (const size_t op : stretch_.ops)
       for (const auto& output : program_.ops[op].outputs)
-        if (output)
-          largest = std::max(
-              largest, std::accumulate(output->shape.begin(), output->shape.end(), int64_t{8}, std::multiplies<>()));
+        if (output) largest = std::max(largest, 8 * output->elements());  // in fp64
     return std::clamp<size_t>(static_cast<size_t>(plan_.bytes / (3 * largest)), 1, kBesideEachOther);
   }
 

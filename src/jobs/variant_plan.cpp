@@ -12,8 +12,7 @@ namespace {
 int64_t bytes_made_by(const Op& op) {
   int64_t bytes = 0;
   for (const auto& output : op.outputs)
-    if (output)
-      bytes += std::accumulate(output->shape.begin(), output->shape.end(), int64_t{8}, std::multiplies<>());  // in fp64
+    if (output) bytes += 8 * output->elements();  // in fp64
   return bytes;
 }
 
@@ -121,8 +120,7 @@ double first_order_work(double stretch, double changed_ops) { return ((4. + kSke
 
 double matching_work(const Value& value) {
   constexpr double kElement = 500;  // some forty passes over fp64 values: 15 ns an element on two cores
-  return kElement *
-         static_cast<double>(std::accumulate(value.shape.begin(), value.shape.end(), int64_t{1}, std::multiplies<>()));
+  return kElement * static_cast<double>(value.elements());
 }
 
 VariantPlan plan_variants(const ProgramIndex& program, const std::vector<Segment>& segments, const Catalogue& catalogue,

@@ -1,7 +1,6 @@
 #include "pair/model_pairing.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <unordered_map>
 
 #include "trace/flow.hpp"
@@ -49,21 +48,18 @@ std::vector<bool> other_names_of(const Program& program, const std::vector<bool>
   for (const OpFlow& op : flow.ops)
     for (const int64_t id : op.fresh)
       if (op.base >= 0 && op.base != id) viewed.emplace(id, op.base);
-  const auto elements = [](const Value& value) {
-    return std::accumulate(value.shape.begin(), value.shape.end(), int64_t{1}, std::multiplies<>());
-  };
   std::map<int64_t, int64_t> compared;  // value -> elements
   for (size_t b = 0; b < marked.size(); ++b)
     if (marked[b]) {
       const Value& value = program.boundaries[b].value;
       int64_t& most = compared[behind_views(viewed, value.id)];
-      most = std::max(most, elements(value));
+      most = std::max(most, value.elements());
     }
   std::vector<bool> alias(marked.size(), false);
   for (size_t b = 0; b < marked.size(); ++b) {
     const Value& value = program.boundaries[b].value;
     const auto found = compared.find(behind_views(viewed, value.id));
-    alias[b] = found != compared.end() && found->second >= elements(value);
+    alias[b] = found != compared.end() && found->second >= value.elements();
   }
   return alias;
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <numeric>
 
 #include "core/segment.hpp"
 #include "trace/operator.hpp"
@@ -26,10 +25,6 @@ const std::vector<int64_t>* shape_of_argument(const Op& op, size_t index, const 
   if (index >= op.args.size() || !op.args[index].is_object() || !op.args[index].contains("v")) return nullptr;
   const auto found = shapes.find(op.args[index]["v"].get<int64_t>());
   return found == shapes.end() || found->second.empty() ? nullptr : &found->second;
-}
-
-int64_t product_of(const std::vector<int64_t>& shape) {
-  return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
 }
 
 enum class Sums { last_axis, mat1_last_axis, weight_per_output, whole_over_result };
@@ -67,11 +62,11 @@ int64_t sum_length(const Op& op, const Shapes& shapes) {
   const size_t index = found->sums == Sums::mat1_last_axis || found->sums == Sums::weight_per_output ? 1 : 0;
   const auto* shape = shape_of_argument(op, index, shapes);
   if (shape == nullptr) return 1;
-  if (found->sums == Sums::weight_per_output) return product_of(*shape) / std::max<int64_t>(1, shape->front());
+  if (found->sums == Sums::weight_per_output)
+    return c10::multiply_integers(*shape) / std::max<int64_t>(1, shape->front());
   if (found->sums != Sums::whole_over_result) return shape->back();
-  const int64_t results =
-      op.outputs.empty() || !op.outputs[0] ? 1 : std::max<int64_t>(1, product_of(op.outputs[0]->shape));
-  return std::max<int64_t>(1, product_of(*shape) / results);
+  const int64_t results = op.outputs.empty() || !op.outputs[0] ? 1 : std::max<int64_t>(1, op.outputs[0]->elements());
+  return std::max<int64_t>(1, c10::multiply_integers(*shape) / results);
 }
 
 bool is_product(const std::string& kind) {
@@ -145,7 +140,7 @@ std::vector<double> work_of_ops(const Program& program) {
   for (const Op& op : program.ops) {
     double elements = 0;
     for (const auto& output : op.outputs)
-      if (output && !op.view) elements += static_cast<double>(product_of(output->shape));
+      if (output && !op.view) elements += static_cast<double>(output->elements());
     const bool product = is_product(op.kind) || op.kind.find("attention") != std::string::npos;
     work.push_back(elements * (kElement + (product ? static_cast<double>(sum_length(op, shapes)) : 0)));
   }

@@ -20,6 +20,8 @@ struct Value {
   std::string key;      // where its tensor is stored in the dump; empty: not stored
   bool nested = false;  // a nested tensor: no shape, nothing to compare
   std::string name;     // in module inputs and outputs: its name in the signature or result
+
+  int64_t elements() const { return c10::multiply_integers(shape); }
 };
 
 /// One ATen op as recorded.

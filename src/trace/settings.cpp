@@ -1,5 +1,7 @@
 #include "trace/settings.hpp"
 
+#include <ATen/Parallel.h>
+
 namespace parity {
 namespace {
 
@@ -44,6 +46,17 @@ RecordedSettings::~RecordedSettings() {
   set_matmul_precision(matmul_precision_);
   context.setDeterministicAlgorithms(deterministic_, warn_only_);
   context.setUserEnabledMkldnn(mkldnn_);
+}
+
+OtherKernels::OtherKernels(bool onednn, std::optional<int> threads)
+    : threads_(at::get_num_threads()), onednn_(at::globalContext().userEnabledMkldnn()) {
+  if (threads) at::set_num_threads(*threads);
+  at::globalContext().setUserEnabledMkldnn(onednn);
+}
+
+OtherKernels::~OtherKernels() {
+  if (at::get_num_threads() != threads_) at::set_num_threads(threads_);
+  at::globalContext().setUserEnabledMkldnn(onednn_);
 }
 
 DefaultDtype::DefaultDtype(std::optional<at::ScalarType> dtype) : before_(c10::get_default_dtype()) {

@@ -1,8 +1,9 @@
-// Process-wide switches of LibTorch that change which kernel runs, and so which bits come out. Private to src/trace.
+// Process-wide switches of LibTorch that change which kernel runs, and so which bits come out.
 #pragma once
 #include <ATen/ATen.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 namespace parity {
@@ -19,6 +20,19 @@ class RecordedSettings {
  private:
   std::string matmul_precision_;
   bool deterministic_, warn_only_, mkldnn_;
+};
+
+/// Other kernels for a while; what it changed is restored at the end. nullopt leaves the threads alone.
+class OtherKernels {
+ public:
+  OtherKernels(bool onednn, std::optional<int> threads = std::nullopt);
+  ~OtherKernels();
+  OtherKernels(const OtherKernels&) = delete;
+  OtherKernels& operator=(const OtherKernels&) = delete;
+
+ private:
+  int threads_;
+  bool onednn_;
 };
 
 /// Results of ops on integers take their dtype from LibTorch's default dtype, which the recording's process may have

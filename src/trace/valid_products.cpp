@@ -3,6 +3,7 @@
 #include <array>
 
 #include "trace/definitions.hpp"
+#include "trace/settings.hpp"
 #include "trace/valid.hpp"
 
 namespace parity {
@@ -43,19 +44,6 @@ std::optional<Results> mm(ValidCall call) { return multiply(std::move(call), "se
 std::optional<Results> addmm(ValidCall call) { return multiply(std::move(call), "mat1", "mat2", true); }
 std::optional<Results> baddbmm(ValidCall call) { return multiply(std::move(call), "batch1", "batch2", true); }
 
-class WithoutOnednn {
- public:
-  WithoutOnednn() : before_(at::globalContext().userEnabledMkldnn()) {
-    at::globalContext().setUserEnabledMkldnn(false);
-  }
-  ~WithoutOnednn() { at::globalContext().setUserEnabledMkldnn(before_); }
-  WithoutOnednn(const WithoutOnednn&) = delete;
-  WithoutOnednn& operator=(const WithoutOnednn&) = delete;
-
- private:
-  bool before_;
-};
-
 // Input channels in the opposite order, or in parts; bias with the last. A transposed convolution also as LibTorch has
 // it without oneDNN (other machines; a switch): products rounded to the tensor's dtype, overlapping ones added in it.
 std::optional<Results> convolution(ValidCall call) {
@@ -69,7 +57,7 @@ std::optional<Results> convolution(ValidCall call) {
     return call.kernel(call.stack);
   }
   if (transposed && call.arithmetic == Arithmetic::transposed) {
-    const WithoutOnednn without;
+    const OtherKernels without_onednn(false);
     return call.kernel(call.stack);
   }
   const at::Tensor input = call.tensor("input"), weight = call.tensor("weight"), bias = call.tensor("bias");
@@ -88,7 +76,7 @@ std::optional<Results> convolution(ValidCall call) {
 // Step by step, as LibTorch has it without oneDNN.
 std::optional<Results> lstm_layer(ValidCall call) {
   if (call.arithmetic != Arithmetic::transposed) return std::nullopt;
-  const WithoutOnednn without;
+  const OtherKernels without_onednn(false);
   return find_definition("aten::mkldnn_rnn_layer")->compute(call.schema, call.stack);
 }
 
