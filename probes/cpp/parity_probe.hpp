@@ -44,17 +44,18 @@ class Writer {
   /// Records `data` (row-major; or with `strides`, in elements, any sign) as tensor `path`; the data is copied before
   /// it returns. Returns the number of earlier writes of this path and role, -1 when off. Throws std::invalid_argument:
   /// null data, a negative size, strides of another rank, a closed writer. With Options::sketches, `shards` say that
-  /// this is a part of tensor `path`: the files of all ranks are added up by `python -m parity_probe sketch`.
+  /// this is a part of tensor `path`: the files of all ranks are added up by `python -m parity_probe sketch`. `line`:
+  /// where in the code the tensor was computed, by default the line of this call.
   int write(std::string_view path, const void* data, Sizes shape, Dtype dtype, Role role = Role::output,
-            Sizes strides = {}, const Shards& shards = {}) {
-    return on() ? recording_->write(path, data, shape, dtype, role, strides, shards) : -1;
+            Sizes strides = {}, const Shards& shards = {}, Line line = Line::here()) {
+    return on() ? recording_->write(path, data, shape, dtype, role, strides, shards, line) : -1;
   }
 
   /// The same with the dtype of `T`: float, double, std::complex, bool, integers.
   template <class T>
   int write(std::string_view path, const T* data, Sizes shape, Role role = Role::output, Sizes strides = {},
-            const Shards& shards = {}) {
-    return write(path, static_cast<const void*>(data), shape, dtype_of<T>(), role, strides, shards);
+            const Shards& shards = {}, Line line = Line::here()) {
+    return write(path, static_cast<const void*>(data), shape, dtype_of<T>(), role, strides, shards, line);
   }
 
   /// Leaves a remark in the event stream.

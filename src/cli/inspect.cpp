@@ -36,10 +36,15 @@ int64_t stored_bytes(const Value& value) {
   return bytes;
 }
 
-nlohmann::json boundary_json(const Boundary& b) {
-  return {{"path", b.path},         {"call", b.call},
-          {"kind", b.kind},         {"dtype", dtype_name(b.value.dtype)},
-          {"shape", b.value.shape}, {"stored", !b.value.key.empty()}};
+nlohmann::json boundary_json(const Program& program, const Boundary& b) {
+  return {{"path", b.path},
+          {"call", b.call},
+          {"kind", b.kind},
+          {"dtype", dtype_name(b.value.dtype)},
+          {"shape", b.value.shape},
+          {"stored", !b.value.key.empty()},
+          {"source", program.source(b.line)},
+          {"library_source", program.source(b.library_line)}};
 }
 
 nlohmann::json summary_json(const Dump& dump, const Program& program) {
@@ -77,11 +82,17 @@ void print_tree(const Program& program, const InspectOptions& options) {
   }
 }
 
+// "modeling_llama.py:243 in forward, linear.py:134 in forward"; "" when no line was recorded.
+std::string lines_of(const Program& program, const Boundary& b) {
+  const std::string source = program.source(b.line), library = program.source(b.library_line);
+  return source + (source.empty() || library.empty() ? "" : ", ") + library;
+}
+
 void print_ops(const Program& program, const InspectOptions& options) {
   for (const Boundary& b : program.boundaries)
     if (matches_layer(b.path, options.layer))
-      print("{:56} {:32} {} {}\n", b.call == 0 ? b.path : fmt::format("{} (call {})", b.path, b.call), b.kind,
-            value_text(b.value), b.value.key.empty() ? "" : "stored");
+      print("{:56} {:32} {} {:6}  {}\n", b.call == 0 ? b.path : fmt::format("{} (call {})", b.path, b.call), b.kind,
+            value_text(b.value), b.value.key.empty() ? "" : "stored", lines_of(program, b));
 }
 
 // 0 when the recording is whole, else 1; each problem is one line on standard error.
@@ -103,7 +114,7 @@ int inspect_recording(const InspectOptions& options, nlohmann::json& json) {
   const Program program = load_program(dump);
   json = summary_json(dump, program);
   for (const Boundary& b : program.boundaries)
-    if (matches_layer(b.path, options.layer)) json["boundaries"].push_back(boundary_json(b));
+    if (matches_layer(b.path, options.layer)) json["boundaries"].push_back(boundary_json(program, b));
   const bool sketched = dump.level() == "sketch";
   const std::string sketches = sketched ? describe_sketches(dump, options.layer, json) : "";
   if (!sketched && options.layer != "all" && json["boundaries"].empty())

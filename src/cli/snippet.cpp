@@ -75,6 +75,13 @@ std::string literals_of(const Program& program, const std::string& path) {
   return "";
 }
 
+// A line of the head: where the reference computes what the port is to compute.
+std::string source_of(const Program& program, const ReproRow& result) {
+  const auto boundary = program.find(result.path, result.call);
+  const std::string source = boundary ? program.source(program.boundaries[*boundary].line) : "";
+  return source.empty() ? "" : fmt::format("// The reference computes it at {}.\n", plain(source));
+}
+
 std::string check(const ReproRow& row, const std::string& computed) {
   return fmt::format(
       "  {{\n"
@@ -108,14 +115,14 @@ std::string test_snippet(const Dump& extract, const Program& program, const Repr
   const std::string others = plain(literals_of(program, results.front()->path));
   return fmt::format(
       "// The port against '{}', call {}, as recorded. Link with the library `parity`; run where {} lies.\n"
-      "// The limits are twice what other valid arithmetic in the recorded dtypes differs by.\n"
+      "{}// The limits are twice what other valid arithmetic in the recorded dtypes differs by.\n"
       "#include <doctest/doctest.h>\n\n#include <vector>\n\n#include \"measure/measure.hpp\"\n#include "
       "\"dump/dump.hpp\"\n\n"
       "// The function under test, given the recorded inputs and weights.{}\n"
       "{} ported({});\n\n"
       "TEST_CASE({}) {{\n  const parity::Dump repro({});\n{}"
       "  const {} computed = ported({});\n{}}}\n",
-      title, results.front()->call, plain(extract.file().filename().string()),
+      title, results.front()->call, plain(extract.file().filename().string()), source_of(program, *results.front()),
       others.empty() ? "" : " Beside them it had: " + others, type, fmt::join(parameters, ", "),
       literal("port: " + title + " as recorded"), literal(extract.file().string()), loads, type, fmt::join(names, ", "),
       checks);

@@ -7,6 +7,7 @@
 
 #include "core/error.hpp"
 #include "core/precision.hpp"
+#include "dump/source_lines.hpp"
 
 namespace parity {
 namespace {
@@ -147,8 +148,12 @@ class SketchReader {
 
 std::vector<SketchPoint> sketch_points(const Dump& dump) {
   std::vector<SketchPoint> points;
+  SourceLines lines(dump);
   for (size_t i = 0; i < dump.events().size(); ++i)
-    if (dump.events()[i]["e"] == "point") points.push_back(point_of(dump, i));
+    if (dump.events()[i]["e"] == "point") {
+      points.push_back(point_of(dump, i));
+      if (const int line = lines.find(i, "src"); line >= 0) points.back().source = lines.texts()[line];
+    }
   return points;
 }
 

@@ -19,7 +19,8 @@ struct SketchPoint {
   std::vector<int64_t> shape;
   std::string key;  // /values/<key>: its sketch, or the tensor itself; empty: nothing is stored of it
   bool sketched = false;
-  size_t event = 0;  // its line in /trace/events, from 0
+  std::string source;  // the line that computed it, "" if not recorded
+  size_t event = 0;    // its line in /trace/events, from 0
 };
 
 /// Everything named, in the order of recording. Throws Error naming the event: malformed, a sketch of another version,

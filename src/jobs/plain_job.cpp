@@ -88,6 +88,7 @@ class PlainJob {
     row.kind = "tensor";
     row.dtype = row.tensor_dtype = short_of(reference.dtype);
     row.shape = reference.shape;
+    row.source = reference.source;
     row.gate = Gate::structure;
     const auto partner = partners_.find(r);
     if (partner == partners_.end()) {
@@ -98,6 +99,7 @@ class PlainJob {
     }
     ++result_.coverage.paired;
     row.candidate_path = candidate_[partner->second.candidate].path;
+    row.candidate_source = candidate_[partner->second.candidate].source;
     judge(row, reference, partner->second);
     return row;
   }

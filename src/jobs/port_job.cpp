@@ -131,6 +131,7 @@ class PortJob {
     const Boundary& boundary = program_.boundaries[pair.boundary];
     OpResult row = row_of(program_, pair.boundary);
     row.candidate_path = candidate_[pair.candidate].path;
+    row.candidate_source = candidate_[pair.candidate].source;
     if (!segments_[pair.boundary].kind.empty()) row.kind = segments_[pair.boundary].kind;
     row.dtype = dtype_;
     row.tensor_dtype = short_dtype_name(boundary.value.dtype);

@@ -14,7 +14,7 @@
 namespace parity {
 namespace {
 
-enum ReproLane : size_t { kAsked, kByKernel, kRoundedOnce, kOtherOrder, kReproLanes };
+enum RunIndex : size_t { kAskedRun, kKernelRun, kExactRun, kReorderedRun, kRuns };
 
 at::Tensor comparable(const at::Tensor& tensor) {
   return tensor.scalar_type() == at::kBool ? tensor.to(at::kByte) : tensor;
@@ -35,15 +35,15 @@ class Runner {
   }
 
   Repro run() {
-    std::vector<ReplayOptions> lanes(kReproLanes);
-    lanes[kAsked].precision = precision_;
-    lanes[kRoundedOnce].arithmetic = Arithmetic::exact;
-    lanes[kOtherOrder].arithmetic = Arithmetic::reordered;
+    std::vector<ReplayOptions> lanes(kRuns);
+    lanes[kAskedRun].precision = precision_;
+    lanes[kExactRun].arithmetic = Arithmetic::exact;
+    lanes[kReorderedRun].arithmetic = Arithmetic::reordered;
     const auto reports = replay_in_step(dump_, program_, lanes, [&](const BoundaryEvent& event) -> Replacements {
       cross(event);
       return {};
     });
-    repro_.opaque = reports[kAsked].opaque;
+    repro_.opaque = reports[kAskedRun].opaque;
     repro_.executed =
         std::any_of(program_.ops.begin(), program_.ops.end(), [](const Op& op) { return op.opaque.empty(); });
     if (std::none_of(repro_.rows.begin(), repro_.rows.end(), [](const ReproRow& row) { return row.result; }))
@@ -60,9 +60,9 @@ class Runner {
     if (b.value.key.empty() || !(b.comparable || is_result(b))) return;
     ReproRow row{b.path, b.kind, b.call, b.value.dtype, b.value.shape, b.value.key, is_result(b), {}, 0, false};
     const auto& lanes = event.computed;
-    row.stats = measure(comparable(dump_.value(b.value.key)), comparable(lanes[kAsked]));
-    for (const size_t other : {kByKernel, kRoundedOnce, kOtherOrder})
-      row.limit = std::max(row.limit, 2 * distance(lanes[kAsked], lanes[other]));
+    row.stats = measure(comparable(dump_.value(b.value.key)), comparable(lanes[kAskedRun]));
+    for (const size_t other : {kKernelRun, kExactRun, kReorderedRun})
+      row.limit = std::max(row.limit, 2 * distance(lanes[kAskedRun], lanes[other]));
     row.limit += unit_roundoff(b.value.dtype);
     const bool bits = precision_ == Precision::recorded && repro_.same_kernels;
     const bool near =

@@ -24,6 +24,7 @@ OpResult row_of(const Program& program, size_t boundary) {
   row.call = b.call;
   row.kind = b.kind;
   row.shape = b.value.shape;
+  row.source = program.source(b.line);
   return row;
 }
 

@@ -13,7 +13,7 @@ inline constexpr double kPerturbation = 0x1p-16;
 /// The dtype a recording ran in: "bf16" or "fp16" when any op computed in half width, else "fp32" (or "fp64").
 std::string recorded_dtype(const Program& program);
 
-/// The head of a row about a boundary: index, path, call, kind, shape. No verdict yet.
+/// The head of a row about a boundary: index, path, call, kind, shape, line of source. No verdict yet.
 OpResult row_of(const Program& program, size_t boundary);
 
 /// A row for what the reference computes and the candidate has no counterpart of.

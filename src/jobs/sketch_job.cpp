@@ -98,6 +98,7 @@ class SketchJob {
     row.kind = t.kind;
     row.dtype = row.tensor_dtype = short_dtype_name(t.dtype);
     row.shape = t.shape;
+    row.source = t.source;
     row.gate = Gate::structure;
     return row;
   }
@@ -119,6 +120,7 @@ class SketchJob {
     OpResult row = head(r);
     const Partner& partner = partners_.at(r);
     row.candidate_path = candidate_[partner.candidate].path;
+    row.candidate_source = candidate_[partner.candidate].source;
     compare(row, reference_[r], candidate_[partner.candidate], partner.layout);
     inherit(row);
     return row;

@@ -27,6 +27,7 @@ std::vector<SketchSideTensor> of_sketches(const Dump& dump) {
     t.kind = point.role != "output" ? point.role : point.kind.empty() ? "tensor" : point.kind;
     t.dtype = point.dtype;
     t.shape = point.shape;
+    t.source = point.source;
     if (point.sketched)
       t.read = [&dump, point] { return read_sketch(dump, point); };
     else
@@ -78,6 +79,7 @@ std::vector<SketchSideTensor> of_values(const OpenedSide& side) {
     t.dtype = from.dtype;
     t.shape = from.shape;
     t.of_op = from.of_op;
+    t.source = from.source;
     t.load = from.load;
     if (const auto found = side.program.find(from.path, from.call)) {
       t.boundary = static_cast<int64_t>(*found);

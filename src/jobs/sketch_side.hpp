@@ -17,6 +17,7 @@ struct SketchSideTensor {
   std::vector<int64_t> shape;
   bool of_op = false;                  // an op's result inside a module
   int64_t boundary = -1;               // in the side's program, -1: none
+  std::string source{};                // the line that computed it, "" if not recorded
   std::function<at::Tensor()> load{};  // empty: only the sketch is there
   std::function<Sketch()> read{};      // empty: only the values are
 };

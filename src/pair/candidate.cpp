@@ -8,7 +8,7 @@ std::vector<CandidateTensor> tensors_of(const Dump& dump, const Program& program
     if (!b.comparable || b.value.key.empty()) continue;
     const bool of_op = b.kind != "point" && b.path.find('/') != std::string::npos;
     tensors.push_back({b.path, b.call, b.value.dtype, b.value.shape,
-                       [&dump, value = b.value] { return stored_value(dump, value); }, of_op});
+                       [&dump, value = b.value] { return stored_value(dump, value); }, of_op, program.source(b.line)});
   }
   return tensors;
 }

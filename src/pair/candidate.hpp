@@ -16,6 +16,7 @@ struct CandidateTensor {
   std::vector<int64_t> shape;
   std::function<at::Tensor()> load;  // in the candidate's own layout
   bool of_op = false;                // an op's result inside a module, named by the recorder (blocks.0/add.1)
+  std::string source{};              // the line of the candidate's code that computed it, "" if not recorded
 };
 
 /// What a recording holds: module outputs, op results and named points that are stored and can be compared.

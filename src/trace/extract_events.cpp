@@ -31,6 +31,7 @@ class Events {
     for (const json& event : result_.events) refer(event);
     for (const int i : selected_ops(selection_))
       for (const int64_t id : flow_.ops[i].writes) refer(id);
+    add_source_lines();
     return std::move(result_);
   }
 
@@ -52,6 +53,18 @@ class Events {
       result_.names.emplace(value.id, value.name.empty() ? fmt::format("{}", result_.names.size()) : value.name);
     }
     for (size_t j = 0; j < call.outputs.size(); ++j) result_.outputs.push_back(numbered_path(call.path, j));
+  }
+
+  // The notes that its ops' lines of source are numbered by.
+  void add_source_lines() {
+    std::set<int64_t> numbers;
+    for (const json& event : result_.events)
+      for (const char* key : {"src", "lib"})
+        if (event.contains(key) && event[key].is_number_integer()) numbers.insert(event[key].get<int64_t>());
+    for (const json& event : dump_.events())
+      if (event.value("e", "") == "note" && event.contains("source_line") &&
+          numbers.contains(event["source_line"].get<int64_t>()))
+        result_.events.push_back(event);
   }
 
   bool keep(const json& event) {

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <tuple>
+
 #include "core/error.hpp"
 #include "core/precision.hpp"
+#include "dump/source_lines.hpp"
 #include "trace/event_reader.hpp"
 #include "trace/flow.hpp"
 #include "trace/operator.hpp"
@@ -27,7 +30,7 @@ bool is_filler(const std::string& kind, size_t output) {
 
 class Builder {
  public:
-  explicit Builder(const Dump& dump) : dump_(dump) {}
+  explicit Builder(const Dump& dump) : dump_(dump), lines_(dump) {}
 
   Program build() {
     for (size_t i = 0; i < dump_.events().size(); ++i) {
@@ -42,13 +45,14 @@ class Builder {
       else if (kind == "ret")
         ret(event);
       else if (kind == "point")
-        point(event);
+        point(event, i);
       else if (kind != "note")
         event.fail(fmt::format("kind '{}' is unknown", kind));
     }
     for (const auto& [serial, index] : open_) program_.calls[index].end = position();  // interrupted inside
     for (size_t i = 0; i < program_.boundaries.size(); ++i)
       program_.index.try_emplace({program_.boundaries[i].path, program_.boundaries[i].call}, i);
+    program_.lines = lines_.texts();
     return std::move(program_);
   }
 
@@ -98,6 +102,8 @@ class Builder {
   void op(const EventReader& event, size_t index) {
     Op op;
     op.event = static_cast<int64_t>(index) + 1;
+    op.line = lines_.find(index, "src");
+    op.library_line = lines_.find(index, "lib");
     op.name = event.text("op");
     op.kind = operator_kind(op.name);
     op.module_call = call_index(event, event.integer("in"));
@@ -117,8 +123,23 @@ class Builder {
     for (const auto& argument : op.kwargs) collect_ids(argument, read);
     for (const Value& value : op.writes) read.push_back(value.id);
     for (const int64_t id : read) known(event, id);
+    computed_here(op, read);
     program_.ops.push_back(std::move(op));
     op_boundaries(event, program_.ops.back());
+  }
+
+  // A write through a view changes the value that the view is of, too.
+  void computed_here(const Op& op, const std::vector<int64_t>& read) {
+    const auto root = [&](int64_t id) {
+      const auto found = roots_.find(id);
+      return found == roots_.end() ? id : found->second;
+    };
+    for (const int64_t id : written_ids(op)) made_at_[id] = made_at_[root(id)] = {op.line, op.library_line};
+    for (const auto& value : op.outputs) {
+      if (!value) continue;
+      if (op.view && !read.empty() && !ids_.contains(value->id)) roots_.emplace(value->id, root(read.front()));
+      made_at_[value->id] = {op.line, op.library_line};
+    }
   }
 
   void op_boundaries(const EventReader& event, const Op& op) {
@@ -149,7 +170,7 @@ class Builder {
   }
 
   // Only the writer's own outputs are places of the computation; its inputs and weights are found through the dump.
-  void point(const EventReader& event) {
+  void point(const EventReader& event, size_t index) {
     const std::string role = event.text_or("role", "output");
     if (role != "output" && role != "input" && role != "weight") event.fail(fmt::format("role '{}' is unknown", role));
     const Value value = event.value();
@@ -161,6 +182,7 @@ class Builder {
       leaf.value = value;
       leaf.position = position();
     }
+    if (const int line = lines_.find(index, "src"); line >= 0) made_at_[value.id] = {line, -1};
     if (role != "output") return;
     boundary(event, {event.text("path"), static_cast<int>(event.integer("call")), "point", position(), value,
                      is_numeric(value.dtype)});
@@ -169,11 +191,17 @@ class Builder {
   void boundary(const EventReader& event, Boundary boundary) {
     known(event, boundary.value.id);
     boundary.comparable = boundary.comparable && !boundary.value.nested;
+    if (const auto made = made_at_.find(boundary.value.id); made != made_at_.end())
+      std::tie(boundary.line, boundary.library_line) = made->second;
     program_.boundaries.push_back(std::move(boundary));
   }
 
   const Dump& dump_;
+  SourceLines lines_;
   Program program_;
+  std::unordered_map<int64_t, int64_t> roots_;  // value id of a view -> the value whose memory it shares
+  std::unordered_map<int64_t, std::pair<int, int>>
+      made_at_;                                        // value id -> line of the last op that computed or wrote to it
   std::unordered_set<int64_t> ids_;                    // defined so far
   std::unordered_map<int64_t, int> serials_, open_;    // call serial -> index; those that have not returned
   std::map<std::pair<int, std::string>, int> counts_;  // (module call, op kind) -> how many so far

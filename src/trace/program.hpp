@@ -37,6 +37,8 @@ struct Op {
   bool view = false;          // outputs alias inputs
   std::vector<Value> writes;  // arguments that it writes to and does not return, after the write
   int64_t event = 0;          // its line in /trace/events, from 1
+  int line = -1;              // of the user's source that called it, index into Program::lines; -1: not recorded
+  int library_line = -1;      // the line inside the library that this went through, where there was one
 };
 
 /// One call of one module.
@@ -70,6 +72,8 @@ struct Boundary {
   int position = 0;  // after this many ops of Program::ops have run
   Value value;
   bool comparable = true;  // false: uninitialised memory, or not floating or integer data
+  int line = -1;  // of the source that computed the value: its op's, a module's result has its last op's; -1: unknown
+  int library_line = -1;  // inside the library, where the user's line goes through it
 };
 
 struct Program {
@@ -78,6 +82,10 @@ struct Program {
   std::vector<Leaf> leaves;
   std::vector<Boundary> boundaries;  // in execution order; op outputs (views left out), module outputs, named points
   std::map<std::pair<std::string, int>, size_t> index;  // (path, call) -> boundary, the first of that name
+  std::vector<std::string> lines;                       // "modeling_llama.py:312 in forward"
+
+  /// The text of a line; "" for -1.
+  std::string source(int line) const { return line < 0 ? "" : lines[static_cast<size_t>(line)]; }
 
   /// Index of the boundary, or nullopt.
   std::optional<size_t> find(std::string_view path, int call = 0) const;

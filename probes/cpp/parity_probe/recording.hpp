@@ -54,11 +54,11 @@ class Recording {
   bool own_process() const { return file_.own_process(); }
 
   int write(std::string_view path, const void* data, const Sizes& shape, Dtype dtype, Role role, const Sizes& strides,
-            const Shards& shards) {
+            const Shards& shards, const Line& line) {
     check(data, shape, strides);
     if (!shards.empty()) check(shape, shards);
     Item item;
-    item.path = path, item.role = role, item.shards = shards;
+    item.path = path, item.role = role, item.shards = shards, item.source = line.text();
     const std::size_t bytes = packed_bytes(shape, dtype);
     std::unique_lock lock(mutex_);
     if (closed_) throw std::invalid_argument("parity_probe: the writer is closed");
@@ -111,7 +111,7 @@ class Recording {
 
  private:
   struct Item {
-    std::string path, note;  // a note has no tensor
+    std::string path, source, note;  // a note has no tensor
     int call = 0;
     Role role = Role::output;
     Packed tensor;
@@ -232,6 +232,7 @@ class Recording {
       if (item.role == Role::weight && item.call == 0) file_.link("weights", item.path, key);
       event += ",\"k\":\"" + key + "\"";
     }
+    if (!item.source.empty()) event += ",\"src\":" + quoted(item.source);
     file_.event(event + "}");
   }
 

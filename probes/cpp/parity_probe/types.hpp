@@ -84,6 +84,43 @@ class Sizes {
   std::size_t size_ = 0;
 };
 
+// Where a default argument is evaluated, for C++17: the caller's place, as std::source_location has it from C++20 on.
+#if defined(__GNUC__) || defined(__clang__) || (defined(_MSC_VER) && _MSC_VER >= 1926)
+#define PARITY_PROBE_FILE __builtin_FILE()
+#define PARITY_PROBE_LINE __builtin_LINE()
+#define PARITY_PROBE_FUNCTION __builtin_FUNCTION()
+#else
+#define PARITY_PROBE_FILE ""
+#define PARITY_PROBE_LINE 0
+#define PARITY_PROBE_FUNCTION ""
+#endif
+
+/// A line of source. Of the file's path the last part alone is recorded: the rest tells whose machine it was.
+struct Line {
+  const char* file = "";  // empty: none is recorded
+  int line = 0;
+  const char* function = "";
+
+  static constexpr Line here(const char* file = PARITY_PROBE_FILE, int line = PARITY_PROBE_LINE,
+                             const char* function = PARITY_PROBE_FUNCTION) {
+    return {file, line, function};
+  }
+
+  /// "attention.cpp:88 in forward"; "" for none.
+  std::string text() const {
+    const std::string_view path = file;
+    const std::size_t slash = path.find_last_of("/\\");
+    std::string text(slash == std::string_view::npos ? path : path.substr(slash + 1));
+    if (text.empty()) return text;
+    text += ":" + std::to_string(line);
+    return *function == '\0' ? text : text + " in " + function;
+  }
+};
+
+#undef PARITY_PROBE_FILE
+#undef PARITY_PROBE_LINE
+#undef PARITY_PROBE_FUNCTION
+
 enum class Role : std::uint8_t { output, input, weight };
 
 inline const char* name_of(Role role) {

@@ -1,4 +1,5 @@
 """Program: turns what happens (ops, module calls, points) into the events and values of FORMAT.md."""
+import sys
 import weakref
 
 import torch
@@ -6,6 +7,7 @@ import torch
 from . import arguments, boundaries, provenance, weight_names
 from .dump_file import DumpFile, link_name
 from .identity import ValueTable
+from .lines import Lines
 from .torch_bits import dtype_name, shape, storable, torch_bits
 
 
@@ -20,7 +22,8 @@ class _Frame:
 class Program:
     """The recording of one model; every method runs with dispatch modes off and may raise (the recorder then stops)."""
 
-    def __init__(self, path, model, level, producer, paths):
+    def __init__(self, path, model, level, producer, paths, lines=True):
+        self._lines = Lines(lambda number, text: self.file.event(e="note", source_line=number, text=text)) if lines else None
         self._path, self._model, self._level, self._producer, self._paths = path, model, level, producer, paths
         self._file, self._table, self._frames = None, ValueTable(), []
         self._serial, self._calls, self._points = 0, {}, {}
@@ -159,7 +162,7 @@ class Program:
         self._count_writes(written, reason)
         store = reason not in (None, "uninitialised") or reason is None and (self._level == "op" or facts.dynamic)
         inputs = self._memories(args, kwargs)
-        event = {"e": "op", "op": facts.name, "in": self._inside(), "args": args_json, "kwargs": kwargs_json, "out": []}
+        event = {"e": "op", "op": facts.name, "in": self._inside(), "args": args_json, "kwargs": kwargs_json, "out": [], **self._source()}
         view = False
         for i, t in enumerate(results):
             if not isinstance(t, torch.Tensor):
@@ -181,6 +184,13 @@ class Program:
         if view:
             event["view"] = True
         self.file.event(**event)
+
+    def _source(self):
+        """Keys of an op's event that say where it was called; this, after_op, _guard and __torch_dispatch__ are the innermost frames."""
+        if self._lines is None:
+            return {}
+        line, library = self._lines.of_frame(sys._getframe(4))
+        return {key: number for key, number in (("src", line), ("lib", library)) if number is not None}
 
     def _count_writes(self, written, reason):
         counted = set()

@@ -44,7 +44,7 @@ class Recorder:
     a crash looks there.
     """
 
-    def __init__(self, model, path, level="op"):
+    def __init__(self, model, path, level="op", lines=True):
         if not isinstance(model, torch.nn.Module):
             raise TypeError(f"parity_probe.record: expected a torch.nn.Module, got {type(model).__name__}")
         if level not in LEVELS:
@@ -53,7 +53,8 @@ class Recorder:
         check_path(self.path)
         self._paths = ModulePaths(self.model)
         producer = f"parity_probe.torch {__version__}"
-        self._program = SketchProgram(self.path, self.model, producer) if level == "sketch" else Program(self.path, self.model, level, producer, self._paths)
+        self._program = SketchProgram(self.path, self.model, producer, lines) if level == "sketch" else \
+            Program(self.path, self.model, level, producer, self._paths, lines)
         self._mode, self._exits = _OpMode(self) if level != "sketch" else contextlib.nullcontext(), None
 
     def __enter__(self):

@@ -33,10 +33,12 @@ class _Recording:
         if not any(e["e"] == "call" for e in events):
             for e in events:
                 if e["e"] == "point":
-                    yield e["path"], e["call"], e["role"], {"class": e["class"]} if "class" in e else {}, e
+                    yield e["path"], e["call"], e["role"], {key: e[key] for key in ("class", "src") if key in e}, e
             return
-        running = {}
+        running, lines, made = {}, {e["source_line"]: e["text"] for e in events if "source_line" in e}, {}
         for e in events:
+            if e["e"] == "op" and e.get("src") in lines:
+                made.update((v["v"], lines[e["src"]]) for v in [*e["out"], *e.get("writes", ())] if v)
             for name in e.get("names", ()) if e["e"] == "leaf" else ():
                 if name.startswith("weights/"):
                     yield self._unescaped(name[8:]), 0, "weight", {}, e
@@ -48,9 +50,14 @@ class _Recording:
             elif e["e"] == "ret":
                 call = running.pop(e["id"])
                 for i, v in enumerate(e["outputs"]):
-                    yield f"{call['path']}[{i}]" if i else call["path"], call["call"], "output", {"class": call["class"]}, v
+                    yield f"{call['path']}[{i}]" if i else call["path"], call["call"], "output", {"class": call["class"], **self._source(made, v)}, v
             elif e["e"] == "point":
-                yield e["path"], e["call"], e["role"], {}, e
+                yield e["path"], e["call"], e["role"], self._source(made, e), e
+
+    @staticmethod
+    def _source(made, value):
+        """The line of the last op that computed a value, as a point has it."""
+        return {"src": made[value["v"]]} if value["v"] in made else {}
 
     @staticmethod
     def _unescaped(name):

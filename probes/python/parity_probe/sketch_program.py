@@ -1,21 +1,24 @@
 """SketchProgram: what a recording of level sketch keeps of a run: no ops, only sketches of the model's inputs, weights and every module's results."""
-from . import boundaries, provenance, sketch, weight_names
+import sys
+
+from . import boundaries, lines, provenance, sketch, weight_names
 from .dump_file import DumpFile
 from .torch_bits import dtype_name, shape, storable, torch_bits
 
 
 class _Frame:
     """A running module call."""
-    __slots__ = ("path", "call", "type")
+    __slots__ = ("path", "call", "type", "forward")
 
     def __init__(self, path, call, type_):
-        self.path, self.call, self.type = path, call, type_
+        self.path, self.call, self.type, self.forward = path, call, type_.__name__, type_.forward
 
 
 class SketchProgram:
     """Stands in for Program: every method runs with dispatch modes off and may raise (the recorder then stops)."""
 
-    def __init__(self, path, model, producer):
+    def __init__(self, path, model, producer, lines_=True):
+        self._lines = lines_
         self._path, self._model, self._producer = path, model, producer
         self._file, self._next, self._calls, self._points = None, 0, {}, {}
 
@@ -42,15 +45,16 @@ class SketchProgram:
                     self._write(t, name, 0, "weight")
             for name, t in boundaries.inputs(module, args, kwargs)[0]:
                 self._write(t, name, call, "input")
-        return _Frame(path, call, type(module).__name__)
+        return _Frame(path, call, type(module))
 
     def end_call(self, frame, result, error):
-        """Sketches the results."""
+        """Sketches the results. No op is seen at this level: the line is that of the module's own `forward`, or the call's when that is PyTorch's."""
         if error is not None:
             self.file.event(e="note", text=f"{frame.path or 'the model'}, call {frame.call}: {type(error).__name__}: {error}"[:1000])
             return
+        source = lines.of_call(frame.forward, sys._getframe(2)) if self._lines else ""
         for i, (_, t) in enumerate(boundaries.outputs(result)):
-            self._write(t, f"{frame.path}[{i}]" if i else frame.path, frame.call, "output", **{"class": frame.type})
+            self._write(t, f"{frame.path}[{i}]" if i else frame.path, frame.call, "output", **{"class": frame.type}, **({"src": source} if source else {}))
 
     def point(self, name, t):
         """Sketches a tensor that the model named."""

@@ -1,9 +1,10 @@
 """Writer: records arrays under names, for ports that are not a torch.nn.Module. What it writes is a parity-dump/1 file without a program."""
 import contextlib
 import os
+import sys
 import threading
 
-from . import provenance, sketch
+from . import lines, provenance, sketch
 from .arrays import bits
 from .dump_file import DumpFile
 from .errors import Error
@@ -33,11 +34,12 @@ class Writer:
         self._next, self._calls, self._lock = 0, {}, threading.Lock()
         check_path(self.path)
 
-    def write(self, path, array, role="output", shard=None):
+    def write(self, path, array, role="output", shard=None, source=None):
         """Records `array` (numpy, torch, jax, ml_dtypes; any shape) as tensor `path`; writing a path again records its next call. Returns that call number.
 
         `shard`, at level sketch: `array` is the part of tensor `path` that begins at `offset` of `axis`, whose size is `total` there: (axis, offset, total), a
         list of such for several axes, or a parity_probe.sketch.Place for any regular part. parity_probe.sketch_files.merge adds the ranks' files up.
+        `source` says where in the code the tensor was computed; default: the line that calls `write`, "" for none.
         Raises ValueError (unknown role, a part that does not lie in the whole), TypeError (elements that are not numbers), parity_probe.Error (closed, disk full, ...).
         """
         if role not in ROLES:
@@ -47,6 +49,7 @@ class Writer:
         path = str(path)
         dtype, raw = bits(array, f"{self.path}: {path}")
         place = sketch.Place.of(raw.shape, shard)
+        source = lines.of_caller(sys._getframe(1)) if source is None else str(source)
         with self._lock:
             with self._writing() as file:
                 call = self._calls.get((path, role), 0)
@@ -60,7 +63,7 @@ class Writer:
                     about = {"d": dtype, "s": list(raw.shape), "k": key}
                     if role == "weight" and call == 0:
                         file.link("weights", path, key)
-                file.event(e="point", path=path, call=call, role=role, v=int(key), **about)
+                file.event(e="point", path=path, call=call, role=role, v=int(key), **about, **({"src": source} if source else {}))
         return call
 
     def note(self, **text):

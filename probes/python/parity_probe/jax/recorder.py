@@ -1,12 +1,14 @@
 """Recorder: what `parity_probe.jax.record` returns. It keeps the stack of running calls, and writes their values or marks them in a trace."""
 import contextlib
 import os
+import sys
 import threading
 import warnings
 
 import jax
 import numpy as np
 
+from .. import lines
 from ..errors import Error
 from ..version import __version__
 from ..writer import Writer, check_path
@@ -169,7 +171,7 @@ class Recorder:
         try:
             with marks.scope(call.serial):
                 result = original(*args, **kwargs)
-                marked = self._guard(self._finish_call, call, result, given, traced)
+                marked = self._guard(self._finish_call, call, original, result, given, traced)
         finally:
             self._running.pop()
             call.module = None  # a copy under nnx.jit holds what was traced
@@ -191,13 +193,14 @@ class Recorder:
         self._weights = []
         return [(n, x) for n, x in new if is_traced(x)]
 
-    def _finish_call(self, call, result, given, weights):
+    def _finish_call(self, call, original, result, given, weights):
         """Writes values that are there; marks those being traced. The result to hand on."""
         tree = jax.tree_util.tree_structure(result, is_leaf=is_flax)
         parts = jax.tree_util.tree_leaves(result, is_leaf=is_flax)
         outs = [x for x in parts if is_array(x)]
         if not any(map(is_traced, outs)):
-            self._write(call, outs, [x for x in given if not is_traced(x)])
+            function = original if call.module is None else type(call.module).__call__
+            self._write(call, outs, [x for x in given if not is_traced(x)], lines.of_call(function, sys._getframe(1)))
             return result
         names = tuple(n for n, _ in weights)
         marked = iter(marks.mark_p.bind(*outs, *given, *(x for _, x in weights), serial=call.serial, outs=len(outs), weights=names))
@@ -209,7 +212,7 @@ class Recorder:
     def _computed(self, operands, serial, outs, weights):
         """A mark outside of any trace (vmap, grad without jit): its values are here."""
         if not self._silent and serial in self._known and not any(map(is_traced, operands)):
-            self._guard(self._write_mark, self._known[serial], operands, outs, weights)
+            self._guard(self._write_mark, self._known[serial], operands, outs, weights, lines.of_caller(sys._getframe(1)))
 
     def _program(self, jaxpr, args, name, run):
         """A compiled program starts: see compiled.programs."""
@@ -219,7 +222,7 @@ class Recorder:
         equations = jaxpr.jaxpr.eqns
         if len(equations) == 1 and not any(bodies(equations[0])) and equations[0].primitive is not marks.mark_p:  # an op outside jit: no second run
             done = run()
-            self._guard(self._write_primitive, base.step(equations[0].primitive.name), done[0])
+            self._guard(self._write_primitive, base.step(equations[0].primitive.name), done[0], lines.of_caller(sys._getframe(1)))
             return done
         results = self._guard(self._record_program, jaxpr, args, base)
         done = run()
@@ -240,11 +243,11 @@ class Recorder:
         instances, paths = Instances(base, self._known), {}
         for slot, values in slots:
             if slot.mark is not None:
-                self._write_mark(instances.call(slot.chain), values, slot.mark["outs"], slot.mark["weights"])
+                self._write_mark(instances.call(slot.chain), values, slot.mark["outs"], slot.mark["weights"], slot.source)
                 continue
             if slot not in paths:
                 paths[slot] = instances.call(slot.chain).owner.step(slot.name)
-            self._write_primitive(paths[slot], values)
+            self._write_primitive(paths[slot], values, slot.source)
         return results
 
     def _compare(self, name, recorded, given):
@@ -258,25 +261,25 @@ class Recorder:
         if unequal:
             self._differences[name] = (unequal, size)
 
-    def _write_mark(self, call, operands, outs, weights):
+    def _write_mark(self, call, operands, outs, weights, source):
         end = len(operands) - len(weights)
         for name, x in zip(weights, operands[end:]):
             self._write_weight(name, x)
-        self._write(call, operands[:outs], operands[outs:end])
+        self._write(call, operands[:outs], operands[outs:end], source)
 
     def _write_weight(self, name, x):
         if name not in self._written:
             self._written.add(name)
-            self._writer.write(name, np.asarray(x), role="weight")
+            self._writer.write(name, np.asarray(x), role="weight", source="")
 
-    def _write(self, call, outs, given):
+    def _write(self, call, outs, given, source):
         for role, values in (("input", given), ("output", outs)):
             for i, x in enumerate(values):
-                self._writer.write(f"{call.path}[{i}]" if i else call.path, np.asarray(x), role=role)
+                self._writer.write(f"{call.path}[{i}]" if i else call.path, np.asarray(x), role=role, source=source if role == "output" else "")
         self._boundaries += len(outs)
 
-    def _write_primitive(self, path, values):
+    def _write_primitive(self, path, values, source):
         arrays = [x for x in values if is_array(x)]
         for i, x in enumerate(arrays):
-            self._writer.write(f"{path}[{i}]" if i else path, np.asarray(x))
+            self._writer.write(f"{path}[{i}]" if i else path, np.asarray(x), source=source)
         self._boundaries += len(arrays)

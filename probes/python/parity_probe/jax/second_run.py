@@ -10,6 +10,7 @@ import numpy as np
 from jax.experimental import io_callback
 
 from .arrays import is_array
+from .equations import makers, source
 from .marks import mark_p, serials
 
 _CALLS = {"pjit", "jit", "closed_call", "core_call", "core_closed_call", "checkpoint", "remat", "remat2", "custom_jvp_call", "custom_vjp_call",
@@ -18,10 +19,10 @@ _BODY = ("jaxpr", "call_jaxpr", "fun_jaxpr")
 
 
 class Slot:
-    """A place in the program whose values are recorded: a mark, or a primitive (`name`). `count` values."""
+    """A place in the program whose values are recorded: a mark, or a primitive (`name`). `count` values; `source`: the line that computed the first."""
 
-    def __init__(self, chain, count, name=None, mark=None):
-        self.chain, self.count, self.name, self.mark = chain, count, name, mark
+    def __init__(self, chain, count, name=None, mark=None, source=""):
+        self.chain, self.count, self.name, self.mark, self.source = chain, count, name, mark, source
 
 
 class Loop:
@@ -96,23 +97,25 @@ class SecondRun:
 
     def _evaluate(self, jaxpr, consts, args, chain):
         """(results, plan, values) of a jaxpr traced in the calls `chain` (serials; a negative number for each call inlined on the way)."""
-        known, plan, values = {}, [], []
+        known, plan, values, made = {}, [], [], makers(jaxpr)
         known.update(zip(jaxpr.constvars, consts))
         known.update(zip(jaxpr.invars, args))
         for equation in jaxpr.eqns:
             operands = [v.val if hasattr(v, "val") else known[v] for v in equation.invars]
             own, outer = serials(equation), tuple(step for step in chain if step >= 0)
             here = chain + (own[len(outer):] if own[:len(outer)] == outer else own)
-            results, inner, found = self._step(equation, operands, here)
+            results, inner, found = self._step(equation, operands, here, made)
             known.update(zip(equation.outvars, results))
             plan += inner
             values += found
         return [v.val if hasattr(v, "val") else known[v] for v in jaxpr.outvars], plan, values
 
-    def _step(self, equation, operands, here):
+    def _step(self, equation, operands, here, made):
         name = equation.primitive.name
         if equation.primitive is mark_p:
-            return operands[:equation.params["outs"]], *self._take(Slot(here, len(operands), mark=equation.params), operands)
+            first = equation.invars[0] if equation.invars else None
+            slot = Slot(here, len(operands), mark=equation.params, source="" if hasattr(first, "val") else source(made.get(first)))
+            return operands[:equation.params["outs"]], *self._take(slot, operands)
         inside = any(map(self._contents.recorded, bodies(equation)))
         if inside and name in _CALLS:
             body, consts = _open(next(equation.params[k] for k in _BODY if k in equation.params))
@@ -125,7 +128,7 @@ class SecondRun:
             if inside and any(map(self._contents.marked, bodies(equation))):
                 self.closed.add(name)
         if self._primitives:
-            own, found = self._take(Slot(here, len(results), name=name), results)
+            own, found = self._take(Slot(here, len(results), name=name, source=source(equation)), results)
             plan, values = plan + own, values + found
         return results, plan, values
 
