@@ -107,7 +107,7 @@ TEST_CASE("report: nothing is said of one failure, of all rows failing, of inher
 
 TEST_CASE(
     "report: of 1000 reports whose failures are drawn by chance fewer than one in a hundred has a common attribute") {
-  const Report rows = transformer(6);
+  const Report rows = transformer(3);
   std::mt19937 random(7);
   int alarms = 0;
   for (int draw = 0; draw < 1000; ++draw) {

@@ -31,8 +31,8 @@ constexpr std::array kUnnamed{
 std::string without_places(std::string text) {
   for (size_t at = text.find(" at "); at != std::string::npos; at = text.find(" at ", at))
     text.erase(at, std::min(text.find_first_of(" ;,)", at + 4), text.size()) - at);
-  const size_t more = text.find(" and ");
-  if (more != std::string::npos && text.find("more place", more) != std::string::npos) text.erase(more);
+  if (const size_t more = text.find(" more place"); more != std::string::npos)
+    text.erase(std::min(text.rfind(" and ", more), more));
   return text;
 }
 

@@ -41,6 +41,17 @@ std::string worst_line(const Report& report) {
                      markdown(op.dtype), used.empty() ? "" : ": ", used);
 }
 
+/// The one column in which something is known; empty when there are more.
+std::optional<size_t> only_known(const EnvironmentRow& row) {
+  std::optional<size_t> found;
+  for (size_t i = 0; i < row.values.size(); ++i)
+    if (!row.values[i].empty()) {
+      if (found) return std::nullopt;
+      found = i;
+    }
+  return found;
+}
+
 std::string next_lines(const Report& report) {
   std::string out;
   for (const NextStep& step : next_steps(report))
@@ -71,15 +82,22 @@ std::string markdown_environment(const Report& report) {
   const Environment machines = environment(report);
   if (machines.rows.empty()) return "";
   std::string out = "## Environment\n\n";
-  std::vector<std::string> cells{""}, rule{"---"};
+  std::vector<std::string> cells{""}, rule{"---"}, alone(machines.columns.size());
   for (const std::string& column : machines.columns) cells.push_back(column), rule.emplace_back("---");
   out += table_row(cells) + table_row(rule);
   for (const EnvironmentRow& row : machines.rows) {
+    if (const std::optional<size_t> column = only_known(row)) {
+      alone[*column] += fmt::format("{}{} {}", alone[*column].empty() ? "" : "; ", row.what, row.values[*column]);
+      continue;
+    }
     cells = {fmt::format("{}{}", row.differs ? "⚠️ " : "", markdown(row.what))};
     for (const std::string& value : row.values) cells.push_back(value.empty() ? "" : markdown(value));
     out += table_row(cells);
   }
-  return out + "\n⚠️ marks what is known of more than one side and differs.\n\n";
+  out += "\n⚠️ marks what differs.";
+  for (size_t i = 0; i < alone.size(); ++i)
+    if (!alone[i].empty()) out += fmt::format(" Known of the {} alone: {}.", machines.columns[i], markdown(alone[i]));
+  return out + "\n\n";
 }
 
 }  // namespace parity
