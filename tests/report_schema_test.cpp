@@ -38,6 +38,7 @@ TEST_CASE("report: the JSON satisfies the published schema, also empty, hostile 
   CHECK(complaint(to_json(test::sample_report())) == "");
   CHECK(complaint(to_json(test::sample_report(true))) == "");
   CHECK(complaint(to_json(Report{})) == "");
+  CHECK(complaint(to_json(test::large_report())) == "");
   Report half = test::sample_report();
   half.ops.resize(3);
   half.ops[2] = OpResult{};
@@ -56,6 +57,18 @@ TEST_CASE("report: the schema rejects what the contract forbids") {
   for (const auto& [key, value] : good["ops"][0].items()) CHECK(rejects([&](json& j) { j["ops"][0].erase(key); }));
   for (const auto& [key, value] : good["ops"][0]["forced"].items())
     CHECK(rejects([&](json& j) { j["ops"][0]["free"].erase(key); }));
+  REQUIRE(good["findings"].size() > 0);
+  REQUIRE(good["next"].size() > 0);
+  for (const char* list : {"findings", "next"})
+    for (const auto& [key, value] : good[list][0].items()) CHECK(rejects([&](json& j) { j[list][0].erase(key); }));
+  CHECK(rejects([](json& j) { j["findings"][0]["rows"] = 0; }));
+  CHECK(rejects([](json& j) { j["findings"][0]["verdict"] = "pass"; }));
+  CHECK(rejects([](json& j) { j["next"][0]["command"] = ""; }));
+  CHECK(rejects([](json& j) { j["discriminator"] = "last dimension"; }));
+  CHECK(rejects([](json& j) {
+    j["dtype_paths"] = {
+        {{"path", ""}, {"side", "port"}, {"sentence", ""}, {"best", ""}, {"candidates", json::array()}}};
+  }));
   for (const auto& [key, value] : good["first_divergence"].items())
     CHECK(rejects([&](json& j) { j["first_divergence"].erase(key); }));
   CHECK(rejects([](json& j) { j["schema"] = "parity-report/2"; }));

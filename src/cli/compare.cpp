@@ -79,7 +79,9 @@ JobResult judged(const Sides& sides, const PortJobOptions& job) {
 }
 
 // What `compare`, `paths` and `blame` have in common: everything but what is shown.
-Report compared(const CompareOptions& options, const Sides& sides, bool paths, const std::string& command_line) {
+// `paths`: whose cast placements are wanted of every op, "reference" or "candidate"; empty: of failing ones alone.
+Report compared(const CompareOptions& options, const Sides& sides, const std::string& paths,
+                const std::string& command_line) {
   const auto start = std::chrono::steady_clock::now();
   PortJobOptions job;
   job.layer = options.layer;
@@ -87,7 +89,8 @@ Report compared(const CompareOptions& options, const Sides& sides, bool paths, c
   job.diagnose = options.diagnose;
   job.budget.replays = options.budget_time;
   job.budget.bytes = static_cast<int64_t>(options.budget_memory * 0x1p30);
-  job.paths = paths;
+  job.paths = !paths.empty();
+  if (job.paths) job.side = paths;
   Progress progress(100, options.common.quiet);
   job.progress = bar(progress, "comparing");
   const std::vector<std::string> files{options.reference, options.candidate};
@@ -117,7 +120,7 @@ void write_reports(const Report& report, const CompareOptions& options) {
 int run_compare(const CompareOptions& options, const std::string& command_line) {
   const Sides sides = open_sides(options.reference, options.candidate, options.map);
   set_threads(options.common, sides.reference.dump.get());
-  Report report = compared(options, sides, false, command_line);
+  Report report = compared(options, sides, "", command_line);
   if (!options.out.empty()) {
     fs::create_directories(options.out);
     attach_repro(report, sides, options.out);
@@ -128,11 +131,13 @@ int run_compare(const CompareOptions& options, const std::string& command_line) 
 }
 
 int run_paths(CompareOptions options, const std::string& command_line) {
-  if (options.candidate.empty()) options.candidate = options.reference;  // which path the reference itself took
+  const char* side = "candidate";
+  if (options.candidate.empty())
+    options.candidate = options.reference, side = "reference";  // which path it took itself
   const Sides sides = open_sides(options.reference, options.candidate, options.map);
   require_program(sides);
   set_threads(options.common, sides.reference.dump.get());
-  const Report report = compared(options, sides, true, command_line);
+  const Report report = compared(options, sides, side, command_line);
   write_reports(report, options);
   if (!options.common.quiet)
     for (const DtypePath& path : report.dtype_paths) print("{}\n", path.sentence);
@@ -143,7 +148,7 @@ int run_blame(const CompareOptions& options, const std::string& command_line) {
   const Sides sides = open_sides(options.reference, options.candidate, options.map);
   require_program(sides);
   set_threads(options.common, sides.reference.dump.get());
-  Report report = compared(options, sides, false, command_line);
+  Report report = compared(options, sides, "", command_line);
   Progress progress(100, options.common.quiet);
   const Blame found = named({options.reference, options.candidate}, [&] {
     return blame(*sides.reference.dump, sides.reference.program, sides.candidate.tensors, sides.pairing,

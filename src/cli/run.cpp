@@ -125,7 +125,8 @@ class Run {
                                                   {"sha256", side.sha256},
                                                   {"model", side.model},
                                                   {"code", side.details.value("code", "")},
-                                                  {"producer", side.producer}});
+                                                  {"producer", side.producer},
+                                                  {"details", side.details}});
     report_.candidate.details["models"][name] = result.candidate;
   }
 

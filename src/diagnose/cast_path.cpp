@@ -74,9 +74,10 @@ void conclude(DtypePath& path, const std::string& reference) {
     return a.bitwise_equal_share > b.bitwise_equal_share + kPlacement.better;
   });
   const CastPlacement& best = path.candidates.front();
-  path.sentence = fmt::format(
-      "{}: reference: {}; {}: {} ({:.4g} % bitwise equal)", path.path.empty() ? "(result)" : path.path,
-      reference.empty() ? "nothing computed" : reference, path.side, best.name, 100 * best.bitwise_equal_share);
+  path.sentence =
+      fmt::format("{}: reference: {}; {}{} ({:.4g} % bitwise equal)", path.path.empty() ? "(result)" : path.path,
+                  reference.empty() ? "nothing computed" : reference, path.side == "reference" ? "" : path.side + ": ",
+                  best.name, 100 * best.bitwise_equal_share);
 }
 
 }  // namespace parity

@@ -160,7 +160,7 @@ class PortJob {
     const Segment& segment = segments_[row.index];
     const at::ScalarType dtype = program_.boundaries[row.index].value.dtype;
     if (!segment.arithmetic || !(at::isFloatingType(dtype) || at::isComplexType(dtype)) || !wanted(row)) return;
-    DtypePath path{row.path, "port", "", {placement("as recorded", event.computed[kRecorded], value, dtype)}};
+    DtypePath path{row.path, options_.side, "", {placement("as recorded", event.computed[kRecorded], value, dtype)}};
     for (const DeviatingValue& d : event.deviating) {
       const FaultHypothesis& h = started()[d.deviation];
       if (h.gate == Gate::dtype_path)

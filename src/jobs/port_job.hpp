@@ -15,9 +15,10 @@ namespace parity {
 struct PortJobOptions {
   std::string layer = "all";  // globs: rows to report; everything is replayed
   Thresholds limits;
-  bool diagnose = true;  // test the named faults and cast placements on every row
-  VariantBudget budget;  // of the runs that this takes
-  bool paths = false;    // report the best cast placements of every row (diagnose must be on)
+  bool diagnose = true;            // test the named faults and cast placements on every row
+  VariantBudget budget;            // of the runs that this takes
+  bool paths = false;              // report the best cast placements of every row (diagnose must be on)
+  std::string side = "candidate";  // whose values these are: "reference" when it is compared with itself
   std::function<void(double done)> progress = [](double) {};  // share of the program run
 };
 

@@ -1,14 +1,25 @@
-// What a person at a terminal sees: verdict, failures in full, everything else per kind.
+// What a person at a terminal sees, in a screen: verdict, what was compared on which machines, causes, recordings.
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "report/causes.hpp"
+#include "report/condensed.hpp"
+#include "report/discriminator.hpp"
+#include "report/environment.hpp"
+#include "report/limit_use.hpp"
 #include "report/markup.hpp"
+#include "report/matrix.hpp"
+#include "report/next.hpp"
 #include "report/sink.hpp"
 #include "report/summary.hpp"
 
 namespace parity {
 namespace {
 
-constexpr size_t kShownFailures = 20, kShownUndecided = 10;  // a screen or two; the files hold them all
+// A screen: the files hold everything.
+constexpr size_t kShownCauses = 8, kShownRows = 4, kShownCells = 20, kShownKinds = 16, kShownWarnings = 4,
+                 kLongestSentence = 400;
 
 class Paint {
  public:
@@ -26,8 +37,83 @@ class Paint {
   bool colour_;
 };
 
+std::string sides_text(const Report& report, const Paint& paint) {
+  if (report.ops.empty()) return "";
+  const Environment machines = environment(report);
+  std::string out;
+  const std::string what[] = {reference_text(report), candidate_text(report), ""};
+  for (size_t i = 0; i < machines.columns.size(); ++i) {
+    std::string line = i < 2 ? what[i] : "";
+    if (const std::string machine = machine_text(machines, i); !machine.empty())
+      line += fmt::format("{}{}", line.empty() ? "" : "; ", machine);
+    if (!line.empty())
+      out += fmt::format("{}  {}\n", pad_right(i < 2 ? (i == 0 ? "reference" : "candidate") : "judged on", 9),
+                         plain(line));
+  }
+  if (const std::string differs = differing_text(machines); !differs.empty())
+    out += paint.verdict(Verdict::inconclusive, fmt::format("differs    {}", plain(differs))) + "\n";
+  return "\n" + out + "\n";
+}
+
+std::string rows_of_cause(const Cause& cause) {
+  std::string out;
+  for (size_t i = 0; i < std::min(cause.rows.size(), kShownRows); ++i)
+    out += (i == 0 ? "" : ", ") + plain(row_name(*cause.rows[i]));
+  return cause.rows.size() > kShownRows ? fmt::format("{} and {} more", out, cause.rows.size() - kShownRows) : out;
+}
+
+std::string cause_text(const Cause& cause, const Paint& paint) {
+  const OpResult& first = *cause.rows.front();
+  std::string out = fmt::format("{}  {}\n", paint.verdict(cause.verdict, verdict_name(cause.verdict)),
+                                paint.bold(plain(cause_title(cause))));
+  out += fmt::format("      {}\n", rows_of_cause(cause));
+  if (!first.candidate_path.empty() && first.candidate_path != first.path)
+    out += fmt::format("      candidate {}\n", plain(first.candidate_path));
+  if (!first.diagnosis.empty())
+    out += fmt::format("      {}\n", plain(shortened_text(first.diagnosis, kLongestSentence)));
+  if (const std::string lines = source_text(first); !lines.empty()) out += fmt::format("      {}\n", plain(lines));
+  for (const std::string& line : broken_limit_lines(first)) out += fmt::format("      {}\n", plain(line));
+  return out;
+}
+
+std::string causes_text(const Report& report, const Paint& paint) {
+  const std::vector<Cause> all = causes(report);
+  std::string out;
+  for (size_t i = 0; i < std::min(all.size(), kShownCauses); ++i) out += cause_text(all[i], paint);
+  if (all.size() > kShownCauses)
+    out += fmt::format("… and {} more causes: the report files list them all\n", all.size() - kShownCauses);
+  if (const auto common = discriminate(report)) out += fmt::format("In common: {}\n", plain(common->sentence()));
+  return out.empty() ? out : out + "\n";
+}
+
+std::string cells_text(const Report& report, const Paint& paint) {
+  std::vector<Cell> cells = matrix(report);
+  if (cells.size() > kShownCells) cells = matrix_by_recording(report);
+  // Those that are not green first, when not all can be shown.
+  if (cells.size() > kShownCells)
+    std::stable_partition(cells.begin(), cells.end(), [](const Cell& c) { return worst(c.verdicts) != Verdict::pass; });
+  size_t name = 9, dtype = 5;
+  for (const Cell& c : cells) name = std::max(name, plain(c.recording).size()), dtype = std::max(dtype, c.dtype.size());
+  std::string out = paint.bold(fmt::format("{}  {}   ops  bitwise equal  output, free rel L2  verdict",
+                                           pad_right("recording", name), pad_right("dtype", dtype))) +
+                    "\n";
+  for (size_t i = 0; i < std::min(cells.size(), kShownCells); ++i) {
+    const Cell& c = cells[i];
+    std::string line = fmt::format("{}  {} {} {} {}  ", pad_right(plain(c.recording), name),
+                                   pad_right(plain(c.dtype), dtype), pad_left(std::to_string(c.count), 5),
+                                   pad_left(share(c.equal_share), 14), pad_left(number(c.free_output), 19));
+    line += paint.verdict(worst(c.verdicts), verdicts_text(c.verdicts));
+    if (c.worst != nullptr && c.of_limit.value_or(0) > 0)
+      line += fmt::format("; worst {}: {}", plain(path_name(*c.worst)), of_limit_text(c));
+    out += line + "\n";
+  }
+  if (cells.size() > kShownCells) out += fmt::format("… and {} more recordings\n", cells.size() - kShownCells);
+  return out + "\n";
+}
+
 std::string kind_table(const Report& report, const Paint& paint) {
   const auto rows = by_kind(report);
+  if (rows.size() > kShownKinds) return "";  // in report.md
   size_t width = 4;
   for (const KindRow& row : rows) width = std::max(width, plain(row.kind).size());
   std::string out =
@@ -42,43 +128,19 @@ std::string kind_table(const Report& report, const Paint& paint) {
                        pad_left(number(row.worst_free), 12),
                        paint.verdict(worst(row.verdicts), verdicts_text(row.verdicts)));
   }
-  return out;
+  return out + "\n";
 }
 
-std::string failure_text(const OpResult& op, const Paint& paint) {
-  std::string out = fmt::format("{}  {}\n", paint.verdict(op.verdict, pad_right(verdict_name(op.verdict), 5)),
-                                paint.bold(plain(row_name(op))));
-  out += fmt::format("       {} {} {}, gate {}", plain(op.kind), plain(op.dtype), shape_text(op.shape),
-                     op.gate == Gate::none ? "none" : gate_name(op.gate));
-  if (!op.candidate_path.empty() && op.candidate_path != op.path)
-    out += fmt::format(", candidate {}", plain(op.candidate_path));
-  out += "\n";
-  if (!op.diagnosis.empty()) out += fmt::format("       {}\n", plain(op.diagnosis));
-  for (const std::string& line : limit_lines(op)) out += fmt::format("       {}\n", plain(line));
-  if (!op.rerun.empty()) out += paint.dim(fmt::format("       again: {}", plain(op.rerun))) + "\n";
-  return out;
-}
-
-std::string failures_text(const Report& report, const Paint& paint) {
-  const auto bad = failures(report);
+std::string notes_text(const Report& report, const Paint& paint) {
   std::string out;
-  for (size_t i = 0; i < std::min(bad.size(), kShownFailures); ++i) out += failure_text(*bad[i], paint);
-  if (bad.size() > kShownFailures)
-    out += fmt::format("… and {} more failures: the report files list them all\n", bad.size() - kShownFailures);
-  if (!out.empty()) out += "\n";
-  return out;
-}
-
-std::string undecided_text(const Report& report, const Paint& paint) {
-  const auto open = undecided(report);
-  std::string out;
-  for (size_t i = 0; i < std::min(open.size(), kShownUndecided); ++i)
-    out +=
-        fmt::format("{}  {} ({} {}): {}\n", paint.verdict(open[i]->verdict, verdict_name(open[i]->verdict)),
-                    plain(row_name(*open[i])), plain(open[i]->kind), plain(open[i]->dtype), plain(open[i]->diagnosis));
-  if (open.size() > kShownUndecided)
-    out += fmt::format("… and {} more undecided: the report files list them all\n", open.size() - kShownUndecided);
-  if (!out.empty()) out += "\n";
+  for (const std::string& line : condensed_lines(report)) out += fmt::format("{}\n", plain(line));
+  const std::vector<std::string> warnings = condensed_warnings(report);
+  for (size_t i = 0; i < std::min(warnings.size(), kShownWarnings); ++i)
+    out += paint.verdict(Verdict::inconclusive, "warning: ") + plain(warnings[i]) + "\n";
+  if (warnings.size() > kShownWarnings)
+    out += fmt::format("… and {} more warnings: the report files list them all\n", warnings.size() - kShownWarnings);
+  for (const NextStep& step : next_steps(report))
+    out += fmt::format("next: {}\n      {}\n", paint.bold(plain(step.command)), plain(step.why));
   return out;
 }
 
@@ -88,15 +150,9 @@ std::string console_summary(const Report& report, bool colour) {
   const Paint paint(colour);
   std::string out = paint.verdict(overall(report), headline(report)) + "\n";
   if (const std::string first = divergence_sentence(report); !first.empty()) out += plain(first) + "\n";
-  out += "\n";
-  out += failures_text(report, paint);
-  out += undecided_text(report, paint);
-  if (!report.ops.empty()) out += kind_table(report, paint) + "\n";
-  for (const std::string& line : coverage_lines(report)) out += fmt::format("{}\n", plain(line));
-  for (const std::string& line : method_lines(report)) out += fmt::format("{}\n", plain(line));
-  for (const std::string& warning : report.warnings)
-    out += paint.verdict(Verdict::inconclusive, "warning: ") + plain(warning) + "\n";
-  return out + totals_text(report) + "\n";
+  out += sides_text(report, paint) + causes_text(report, paint);
+  if (!report.ops.empty()) out += cells_text(report, paint) + kind_table(report, paint);
+  return out + notes_text(report, paint) + totals_text(report) + "\n";
 }
 
 }  // namespace parity

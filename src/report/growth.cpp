@@ -8,25 +8,6 @@ namespace {
 
 constexpr size_t kSmallestDepth = 4;  // a line through fewer points says nothing about an exponent
 
-struct Place {
-  std::string pattern;  // "blocks.*.norm1"
-  int number = -1;      // 3; -1: the path has none
-};
-
-// "blocks.3.norm1" -> {"blocks.*.norm1", 3}. Only the modules' part: the number of an op in its module
-// ("blocks.0/add.3" is the fourth addition) is no depth.
-Place place_of(const std::string& path) {
-  const size_t modules = std::min(path.find('/'), path.size());
-  for (size_t begin = 0; begin < modules;) {
-    const size_t end = std::min(path.find('.', begin), modules);
-    const std::string part = path.substr(begin, end - begin);
-    if (!part.empty() && part.size() < 6 && part.find_first_not_of("0123456789") == std::string::npos)
-      return {path.substr(0, begin) + "*" + path.substr(end), std::stoi(part)};
-    begin = end + 1;
-  }
-  return {path};
-}
-
 // One pattern's rows. Repeated blocks do the same on the same shape; the steps of a Sequential do not.
 struct Blocks {
   std::string kind;
@@ -52,10 +33,23 @@ double slope(const std::map<int, double>& errors) {
 
 }  // namespace
 
+// Only the modules' part: the number of an op in its module ("blocks.0/add.3" is the fourth addition) is no depth.
+LayerPlace place_of(const std::string& path) {
+  const size_t modules = std::min(path.find('/'), path.size());
+  for (size_t begin = 0; begin < modules;) {
+    const size_t end = std::min(path.find('.', begin), modules);
+    const std::string part = path.substr(begin, end - begin);
+    if (!part.empty() && part.size() < 6 && part.find_first_not_of("0123456789") == std::string::npos)
+      return {path.substr(0, begin) + "*" + path.substr(end), std::stoi(part)};
+    begin = end + 1;
+  }
+  return {path};
+}
+
 std::vector<Growth> error_growth(const Report& report) {
   std::map<std::pair<std::string, std::string>, std::map<std::string, Blocks>> found;
   for (const OpResult& op : report.ops) {
-    const Place place = place_of(op.path);
+    const LayerPlace place = place_of(op.path);
     if (place.number < 0 || op.call > 0 || !op.free || !op.free->rel_l2 || !(*op.free->rel_l2 > 0)) continue;
     found[{op.reference, op.dtype}][place.pattern].add(op, place.number);
   }
@@ -67,8 +61,8 @@ std::vector<Growth> error_growth(const Report& report) {
           (best == nullptr || entry.first.size() < best->first.size()))
         best = &entry;
     if (best != nullptr)
-      out.push_back(
-          {best->first, run.second, static_cast<int>(best->second.errors.size()), slope(best->second.errors)});
+      out.push_back({run.first, best->first, run.second, static_cast<int>(best->second.errors.size()),
+                     slope(best->second.errors)});
   }
   return out;
 }

@@ -1,6 +1,11 @@
 // parity-report/1 (reports/parity-report-1.schema.json): every key always there, null for what does not exist.
+#include <algorithm>
+
 #include "core/statistics.hpp"
+#include "report/causes.hpp"
+#include "report/discriminator.hpp"
 #include "report/json_values.hpp"
+#include "report/next.hpp"
 #include "report/sink.hpp"
 
 namespace parity {
@@ -133,6 +138,51 @@ json divergence_json(const OpResult* op) {
           {"diagnosis", plain(op->diagnosis)}};
 }
 
+json findings_json(const Report& report) {
+  constexpr size_t kPaths = 20;
+  json out = json::array();
+  for (const Cause& cause : causes(report)) {
+    const OpResult& first = *cause.rows.front();
+    std::vector<std::string> paths;
+    for (size_t i = 0; i < std::min(cause.rows.size(), kPaths); ++i) paths.push_back(cause.rows[i]->path);
+    out.push_back({{"cause", plain(cause.name)},
+                   {"verdict", verdict_name(cause.verdict)},
+                   {"gate", gate_json(cause.gate)},
+                   {"kind", plain(cause.kind)},
+                   {"rows", cause.rows.size()},
+                   {"first", plain(first.path)},
+                   {"call", first.call},
+                   {"dtype", plain(first.dtype)},
+                   {"reference", plain(first.reference)},
+                   {"paths", texts(paths)},
+                   {"source", plain(first.source)},
+                   {"candidate_source", plain(first.candidate_source)},
+                   {"sentence", plain(first.diagnosis)}});
+  }
+  return out;
+}
+
+json discriminator_json(const Report& report) {
+  const auto found = discriminate(report);
+  if (!found) return nullptr;
+  return {{"attribute", plain(found->attribute)},
+          {"the_same", texts(found->the_same)},
+          {"failing_with", found->failing_with},
+          {"with", found->with},
+          {"failing_without", found->failing_without},
+          {"without", found->without},
+          {"p", value(found->p)},
+          {"tried", found->tried},
+          {"sentence", plain(found->sentence())}};
+}
+
+json next_json(const Report& report) {
+  json out = json::array();
+  for (const NextStep& step : next_steps(report))
+    out.push_back({{"command", plain(step.command)}, {"why", plain(step.why)}});
+  return out;
+}
+
 json side_json(const Side& side) {
   return {{"path", plain(side.path)},
           {"sha256", plain(side.sha256)},
@@ -189,6 +239,9 @@ json to_json(const Report& report) {
           {"verdict", verdict_name(overall(report))},
           {"counts", count_verdicts(report)},
           {"first_divergence", divergence_json(first_divergence(report))},
+          {"findings", findings_json(report)},
+          {"discriminator", discriminator_json(report)},
+          {"next", next_json(report)},
           {"coverage", coverage_json(report.coverage)},
           {"warnings", texts(report.warnings)},
           {"ops", std::move(ops)},

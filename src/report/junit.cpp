@@ -3,12 +3,17 @@
 // green, and tell them apart.
 #include <fmt/format.h>
 
+#include "report/causes.hpp"
+#include "report/environment.hpp"
+#include "report/limit_use.hpp"
 #include "report/markup.hpp"
 #include "report/sink.hpp"
 #include "report/summary.hpp"
 
 namespace parity {
 namespace {
+
+constexpr size_t kLongestMessage = 300;  // characters of a diagnosis: a cell of a CI page; the report has all of it
 
 struct GateCase {
   std::string name;
@@ -47,20 +52,26 @@ std::vector<GateCase> cases(const OpResult& op) {
   return out;
 }
 
+/// The limits that do not hold, and how to run it again; the other limits stand in the report.
 std::string details(const OpResult& op) {
   // Each line by itself: xml() keeps to one, and a line end within a name begins none.
   std::string out = xml(fmt::format("{} {} {}", op.kind, op.dtype, shape_text(op.shape))) + "\n";
-  for (const std::string& line : limit_lines(op)) out += xml(line) + "\n";
+  for (const std::string& line : broken_limit_lines(op)) out += xml(line) + "\n";
+  if (const std::string lines = source_text(op); !lines.empty()) out += xml(lines) + "\n";
   return out + xml("again: " + op.rerun);
 }
 
+/// Without the recording: the suite and the class name it.
+std::string case_name(const OpResult& op, const GateCase& c) {
+  return xml(fmt::format("{} [{}]", path_name(op), c.name));
+}
+
 std::string case_text(const std::string& suite, const OpResult& op, const GateCase& c) {
-  const std::string head =
-      fmt::format("    <testcase classname=\"{}\" name=\"{} [{}]\"", xml(suite), xml(row_name(op)), c.name);
+  const std::string head = fmt::format("<testcase classname=\"{}\" name=\"{}\"", xml(suite), case_name(op, c));
   if (c.verdict == Verdict::pass) return head + "/>\n";
-  const char* element = c.verdict == Verdict::fail || c.verdict == Verdict::shape ? "failure" : "error";
-  return fmt::format("{}>\n      <{} type=\"{}\" message=\"{}\">{}</{}>\n    </testcase>\n", head, element,
-                     verdict_name(c.verdict), xml(op.diagnosis), details(op), element);
+  const char* element = is_failure(op) ? "failure" : "error";
+  return fmt::format("{}><{} type=\"{}\" message=\"{}\">{}</{}></testcase>\n", head, element, verdict_name(c.verdict),
+                     xml(shortened_text(op.diagnosis, kLongestMessage)), details(op), element);
 }
 
 struct Suite {
@@ -77,6 +88,16 @@ struct Suite {
     }
   }
 };
+
+/// On which machines: what explains a difference before any case does.
+std::string environment_properties(const Report& report) {
+  const Environment machines = environment(report);
+  std::string out;
+  for (size_t i = 0; i < machines.columns.size(); ++i)
+    if (const std::string text = machine_text(machines, i); !text.empty())
+      out += fmt::format("<property name=\"{}\" value=\"{}\"/>", xml(machines.columns[i]), xml(text));
+  return out.empty() ? "" : fmt::format("<properties>{}</properties>\n", out);
+}
 
 std::vector<Suite> suites(const Report& report) {
   std::vector<Suite> out;
@@ -103,10 +124,11 @@ void write_junit(const Report& report, const std::filesystem::path& file) {
   std::string text = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
   text += fmt::format("<testsuites name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" time=\"{:.3f}\">\n",
                       xml(report.command), tests, failed, errors, report.seconds);
+  const std::string properties = environment_properties(report);
   for (const Suite& s : all) {
     text += fmt::format("  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\">\n", xml(s.name), s.tests,
                         s.failures, s.errors);
-    text += s.body;
+    text += properties + s.body;
     text += "  </testsuite>\n";
   }
   write_file(file, text + "</testsuites>\n");

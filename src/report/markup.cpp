@@ -99,6 +99,13 @@ std::string shape_text(const std::vector<int64_t>& shape) {
   return shape.empty() ? "scalar" : fmt::format("{}", fmt::join(shape, "×"));
 }
 
+std::string shortened_text(const std::string& text, size_t most) {
+  if (text.size() <= most) return text;
+  size_t end = most;
+  while (end > 0 && (text[end] & 0xc0) == 0x80) --end;  // not within a character
+  return text.substr(0, end) + "…";
+}
+
 std::string pad_right(std::string_view text, size_t width) {
   return std::string(text) + std::string(width - std::min(width, characters(text)), ' ');
 }

@@ -24,6 +24,9 @@ std::string share(std::optional<double> value);
 /// "12×64", "scalar" for no dimensions.
 std::string shape_text(const std::vector<int64_t>& shape);
 
+/// At most about so many bytes of a text, with "…" when there is more; no character is cut.
+std::string shortened_text(const std::string& text, size_t most);
+
 /// Columns of a text table: pads with spaces by characters, not bytes.
 std::string pad_right(std::string_view text, size_t width);
 std::string pad_left(std::string_view text, size_t width);

@@ -232,7 +232,7 @@ Plots draw_plots(const Report& report, const std::filesystem::path& folder) {
       out.problem = problem;
       break;
     }
-    out.drawn.push_back({group.file, group.title});
+    out.drawn.push_back({group.file, group.title, group.rows.front()->reference, group.rows.front()->dtype});
   }
   return out;
 }

@@ -11,6 +11,7 @@ namespace parity {
 struct Plot {
   std::string file;   // name in the folder
   std::string title;  // "bf16", "dump, bf16"
+  std::string reference, dtype;
 };
 
 struct Plots {

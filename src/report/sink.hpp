@@ -13,10 +13,10 @@ namespace parity {
 nlohmann::json to_json(const Report& report);  // parity-report/1
 void write_json(const Report& report, const std::filesystem::path& file);
 void write_junit(const Report& report, const std::filesystem::path& file);  // one test case per op and gate
-/// report.md with its SVG plots beside it in `folder` (log-scale error per layer, forced and free, per dtype). Without
-/// gnuplot: tables only, and the report says so.
+/// report.md with its SVG plots beside it in `folder` (log-scale error per layer, forced and free, per dtype) and a
+/// file for each recording in `folder`/recordings. Without gnuplot: tables only, and the report says so.
 void write_markdown(const Report& report, const std::filesystem::path& folder);
-/// The table on a terminal: failures in full, the rest per kind. Colour only when `colour`.
+/// The screen on a terminal: causes, recordings, kinds, what to run next. Colour only when `colour`.
 std::string console_summary(const Report& report, bool colour);
 
 /// `text` to `file` through a temporary name in the same folder. Throws Error.

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/statistics.hpp"
 #include "report/growth.hpp"
+#include "report/limit_use.hpp"
 #include "report/markup.hpp"
 
 namespace parity {
@@ -36,31 +36,10 @@ std::vector<const OpResult*> select(const Report& report, bool (*wanted)(Verdict
   return out;
 }
 
-std::optional<double> statistic(const OpResult& op, const std::string& name) {
-  if (name == "own_inputs_rel_l2") return op.free_oracle ? op.free_oracle->candidate_error : std::nullopt;
-  if (!op.forced) return std::nullopt;
-  if (const auto value = statistic_of(*op.forced, kStatistics, name)) return value;
-  return op.oracle ? statistic_of(*op.oracle, kOracleStatistics, name) : std::nullopt;
-}
-
 constexpr std::string_view kAtenVariant =
     "fp64 logic: the candidate's ops are wrappers of ATen's, and the recorded program is ATen's, too: an error of "
     "exactly "
     "0 there shows that formula, constants and order agree, not that an independent arithmetic gives the same";
-
-// The smallest error that fails by its size alone, whatever its direction: what a pass promises.
-std::string power_line(const Report& report) {
-  std::vector<std::pair<double, const OpResult*>> smallest;
-  for (const OpResult& op : report.ops)
-    for (const Limit& limit : op.limits)
-      if (limit.statistic == "candidate_error") smallest.emplace_back(limit.value, &op);
-  if (smallest.empty()) return "";
-  std::sort(smallest.begin(), smallest.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  return fmt::format(
-      "Power: any error above {:.2g} of the norm fails by its size alone (median of {} compared points; {:.2g} at {}); "
-      "changes that the catalogue names are found below that",
-      smallest[smallest.size() / 2].first, smallest.size(), smallest.back().first, row_name(*smallest.back().second));
-}
 
 bool is_red(Verdict v) { return v == Verdict::fail || v == Verdict::shape; }
 bool is_undecided(Verdict v) { return v != Verdict::pass && !is_red(v); }
@@ -68,9 +47,14 @@ bool is_undecided(Verdict v) { return v != Verdict::pass && !is_red(v); }
 }  // namespace
 
 std::vector<KindRow> by_kind(const Report& report) {
+  return by_kind(select(report, [](Verdict) { return true; }));
+}
+
+std::vector<KindRow> by_kind(const std::vector<const OpResult*>& chosen) {
   std::vector<std::string> dtypes;
   std::map<std::pair<size_t, std::string>, KindRow> rows;
-  for (const OpResult& op : report.ops) {
+  for (const OpResult* row_of_kind : chosen) {
+    const OpResult& op = *row_of_kind;
     const auto found = std::find(dtypes.begin(), dtypes.end(), op.dtype);
     const auto place = static_cast<size_t>(found - dtypes.begin());
     if (found == dtypes.end()) dtypes.push_back(op.dtype);
@@ -128,20 +112,23 @@ std::string totals_text(const Report& report) {
   return fmt::format("{}", fmt::join(parts, " · "));
 }
 
+std::string coverage_line(const Coverage& c) {
+  std::string line =
+      fmt::format("{} points of the reference compared, {} inside a later compared one, {} without counterpart",
+                  c.paired, c.covered, c.uncovered);
+  if (c.unused > 0) line += fmt::format(", {} that no output uses", c.unused);
+  if (!c.unmatched_candidates.empty())
+    line += fmt::format("; {} candidate tensors without reference", c.unmatched_candidates.size());
+  if (!c.not_exercised.empty())
+    line += fmt::format("; {} compared values show little (constant, zero or empty)", c.not_exercised.size());
+  if (!c.opaque.empty()) line += fmt::format("; not replayed (recorded values used): {}", fmt::join(c.opaque, ", "));
+  return line;
+}
+
 std::vector<std::string> coverage_lines(const Report& report) {
   std::vector<std::string> out;
-  for (const auto& [reference, c] : report.coverage) {
-    std::string line = reference.empty() ? "" : reference + ": ";
-    line += fmt::format("{} points of the reference compared, {} inside a later compared one, {} without counterpart",
-                        c.paired, c.covered, c.uncovered);
-    if (c.unused > 0) line += fmt::format(", {} that no output uses", c.unused);
-    if (!c.unmatched_candidates.empty())
-      line += fmt::format("; {} candidate tensors without reference", c.unmatched_candidates.size());
-    if (!c.not_exercised.empty())
-      line += fmt::format("; {} compared values show little (constant, zero or empty)", c.not_exercised.size());
-    if (!c.opaque.empty()) line += fmt::format("; not replayed (recorded values used): {}", fmt::join(c.opaque, ", "));
-    out.push_back(line);
-  }
+  for (const auto& [reference, c] : report.coverage)
+    out.push_back((reference.empty() ? "" : reference + ": ") + coverage_line(c));
   return out;
 }
 
@@ -162,8 +149,6 @@ std::vector<ReferenceRow> reference_rows(const Report& report) {
   return out;
 }
 
-namespace {
-
 std::string variants_line(const VariantCoverage& v) {
   std::string line = fmt::format("Named changes between {} and {}: {} known", v.from, v.to, v.named);
   if (v.estimated > 0) line += fmt::format(", {} put against the difference to first order", v.estimated);
@@ -171,7 +156,30 @@ std::string variants_line(const VariantCoverage& v) {
   return v.untried > 0 ? line + fmt::format("; {} not tried: {}", v.untried, v.why) : line;
 }
 
-}  // namespace
+std::string growth_line(const Growth& g) {
+  return fmt::format(
+      "Free-running error over the {} {} in {}: grows as depth^{:.2f} (independent roundings .5, a bias 1)", g.depth,
+      g.pattern, g.dtype, g.exponent);
+}
+
+// The smallest error that fails by its size alone, whatever its direction: what a pass promises.
+std::string power_line(const Report& report) {
+  std::vector<std::pair<double, const OpResult*>> smallest;
+  for (const OpResult& op : report.ops)
+    for (const Limit& limit : op.limits)
+      if (limit.statistic == "candidate_error") smallest.emplace_back(limit.value, &op);
+  if (smallest.empty()) return "";
+  std::sort(smallest.begin(), smallest.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  return fmt::format(
+      "Power: any error above {:.2g} of the norm fails by its size alone (median of {} compared points; {:.2g} at {}); "
+      "changes that the catalogue names are found below that",
+      smallest[smallest.size() / 2].first, smallest.size(), smallest.back().first, row_name(*smallest.back().second));
+}
+
+std::string wrapper_line(const Report& report) {
+  const bool wraps = report.candidate.details.is_object() && report.candidate.details.value("variant", "") == "aten";
+  return wraps ? std::string(kAtenVariant) : "";
+}
 
 std::vector<std::string> method_lines(const Report& report) {
   std::vector<std::string> out;
@@ -180,13 +188,8 @@ std::vector<std::string> method_lines(const Report& report) {
   std::vector<std::string> counted;
   for (const auto& [code, count] : codes) counted.push_back(fmt::format("{} of {}", count, code));
   if (!counted.empty()) out.push_back(fmt::format("References: {}", fmt::join(counted, ", ")));
-  if (report.candidate.details.is_object() && report.candidate.details.value("variant", "") == "aten")
-    out.emplace_back(kAtenVariant);
-  for (const Growth& g : error_growth(report))
-    out.push_back(
-        fmt::format("Free-running error over the {} {} in {}: grows as depth^{:.2f} (independent roundings .5, "
-                    "a bias 1)",
-                    g.depth, g.pattern, g.dtype, g.exponent));
+  if (const std::string line = wrapper_line(report); !line.empty()) out.push_back(line);
+  for (const Growth& g : error_growth(report)) out.push_back(growth_line(g));
   for (const auto& [reference, c] : report.coverage) {
     if (!c.granularity.empty()) out.push_back("Granularity: " + c.granularity);
     for (const VariantCoverage& v : c.variants) out.push_back(variants_line(v));
@@ -200,20 +203,20 @@ std::vector<std::string> method_lines(const Report& report) {
   return out;
 }
 
+std::string path_name(const OpResult& op) {
+  const std::string name = op.path.empty() ? "(the model's result)" : op.path;
+  return op.call > 0 ? fmt::format("{} call {}", name, op.call) : name;
+}
+
 std::string row_name(const OpResult& op) {
-  std::string name = op.path.empty() ? "(the model's result)" : op.path;
-  if (op.call > 0) name += fmt::format(" call {}", op.call);
-  return op.reference.empty() ? name : fmt::format("{}: {}", op.reference, name);
+  return op.reference.empty() ? path_name(op) : fmt::format("{}: {}", op.reference, path_name(op));
 }
 
 std::vector<std::string> limit_lines(const OpResult& op) {
   std::vector<std::string> out;
   if (op.logic.limit)
     out.push_back(fmt::format("fp64 logic: rel_l2 {} (must be <= {:.3g})", number(op.logic.rel_l2), *op.logic.limit));
-  for (const Limit& l : op.limits)
-    out.push_back(fmt::format("{} {} (must be {} {:.3g}; {})", l.statistic,
-                              number(l.measured ? l.measured : statistic(op, l.statistic)),
-                              l.at_least ? ">=" : "<=", l.value, l.origin));
+  for (const Limit& l : op.limits) out.push_back(limit_line(op, l));
   return out;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/result.hpp"
+#include "report/growth.hpp"
 
 namespace parity {
 
@@ -21,6 +22,7 @@ struct KindRow {
 
 /// By dtype in order of appearance, kinds by name.
 std::vector<KindRow> by_kind(const Report& report);
+std::vector<KindRow> by_kind(const std::vector<const OpResult*>& rows);
 
 /// "pass 12", "fail 1, pass 11": worst first.
 std::string verdicts_text(const std::map<Verdict, int64_t>& verdicts);
@@ -50,7 +52,20 @@ std::vector<ReferenceRow> reference_rows(const Report& report);
 /// granularity), and how many named changes were tried against chance.
 std::vector<std::string> method_lines(const Report& report);
 
-/// "blocks.0.attn2", with call and reference where they tell rows apart.
+/// The parts of those lines, for reports that say them elsewhere or shorter.
+std::string coverage_line(const Coverage& coverage);
+std::string variants_line(const VariantCoverage& variants);
+std::string growth_line(const Growth& growth);
+std::string power_line(const Report& report);  // "" without limits on the size of an error
+std::string wrapper_line(
+    const Report& report);  // what fp64 logic shows where both sides run ATen's kernels; "" elsewhere
+
+/// fail or shape.
+inline bool is_failure(const OpResult& op) { return op.verdict == Verdict::fail || op.verdict == Verdict::shape; }
+
+/// "blocks.0.attn2", with its call where that tells rows apart.
+std::string path_name(const OpResult& op);
+/// That with the reference, where there are several.
 std::string row_name(const OpResult& op);
 /// "bitwise_equal_share 0.83 (must be >= 0.999; origin)" for each limit that `forced` was held against, the logic
 /// gate's included.

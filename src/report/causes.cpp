@@ -1,0 +1,114 @@
+#include "report/causes.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <tuple>
+
+#include "report/markup.hpp"
+
+namespace parity {
+namespace {
+
+constexpr size_t kLongestName = 140;  // characters of a diagnosis that serves as a name
+
+/// A diagnosis without a named change that says the same in many rows.
+struct Unnamed {
+  std::string_view part, name;
+};
+constexpr std::array kUnnamed{
+    Unnamed{"a rounding is placed differently", "a rounding is placed differently"},
+    Unnamed{"on the candidate's own inputs its error is",
+            "error beyond the reference's own rounding, no known change explains it"},
+    Unnamed{"in fp64, on the", "in fp64 the formula or a constant differs"},
+    Unnamed{"shape differs", "shape differs"},
+    Unnamed{"has no counterpart", "no counterpart in the candidate"},
+    Unnamed{"NaN or Inf", "NaN or Inf in other places"},
+};
+
+/// "erf for tanh at blocks.0/gelu.0 and 2 more places" -> "erf for tanh".
+std::string without_places(std::string text) {
+  for (size_t at = text.find(" at "); at != std::string::npos; at = text.find(" at ", at))
+    text.erase(at, std::min(text.find_first_of(" ;,)", at + 4), text.size()) - at);
+  if (const size_t more = text.find(" more place"); more != std::string::npos)
+    text.erase(std::min(text.rfind(" and ", more), more));
+  return text;
+}
+
+/// Numbers and what stands in brackets differ from row to row.
+std::string without_numbers(const std::string& text) {
+  std::string out;
+  int depth = 0;
+  for (const char c : text) {
+    if (c == '(' || c == '[') ++depth;
+    const bool number = std::isdigit(static_cast<unsigned char>(c));
+    if (depth > 0 || number) {
+      if (!out.ends_with("…")) out += "…";
+    } else if (!(c == '.' && out.ends_with("…"))) {
+      out += c;
+    }
+    if ((c == ')' || c == ']') && depth > 0) --depth;
+  }
+  return shortened_text(out, kLongestName);
+}
+
+bool red(const OpResult& op) { return op.verdict == Verdict::fail || op.verdict == Verdict::shape; }
+
+}  // namespace
+
+std::string cause_name(const OpResult& op) {
+  const Explanation* named = nullptr;
+  for (const Explanation& e : op.explanations) {
+    if (!op.diagnosis.starts_with(e.fault)) continue;
+    const bool same = op.diagnosis.find(e.detail) != std::string::npos;
+    if (same || named == nullptr) named = &e;
+    if (same) break;
+  }
+  if (named != nullptr) {
+    const std::string detail = without_places(named->detail);
+    return detail.empty() ? named->fault : fmt::format("{}: {}", named->fault, detail);
+  }
+  for (const Unnamed& known : kUnnamed)
+    if (op.diagnosis.find(known.part) != std::string::npos) return std::string(known.name);
+  return op.diagnosis.empty() ? "no reason given" : without_numbers(op.diagnosis);
+}
+
+std::vector<Cause> causes(const Report& report) {
+  std::vector<Cause> out;
+  for (const OpResult& op : report.ops) {
+    if (op.verdict == Verdict::pass) continue;
+    const std::string name = cause_name(op);
+    const auto found = std::find_if(out.begin(), out.end(), [&](const Cause& c) {
+      return c.verdict == op.verdict && c.gate == op.gate && c.name == name && (!red(op) || c.kind == op.kind);
+    });
+    if (found == out.end()) {
+      out.push_back({name, op.verdict, op.gate, op.kind, {&op}});
+      continue;
+    }
+    found->rows.push_back(&op);
+    if (found->kind != op.kind) found->kind.clear();
+  }
+  const OpResult* first = first_divergence(report);
+  const auto key = [&](const Cause& c) {
+    const bool leads = std::find(c.rows.begin(), c.rows.end(), first) != c.rows.end();
+    return std::tuple(!red(*c.rows.front()), !leads, -static_cast<int64_t>(c.rows.size()));
+  };
+  std::stable_sort(out.begin(), out.end(), [&](const Cause& a, const Cause& b) { return key(a) < key(b); });
+  return out;
+}
+
+std::string cause_title(const Cause& cause) {
+  std::string out = fmt::format("{} {}", cause.rows.size(), cause.rows.size() == 1 ? "row" : "rows");
+  if (cause.gate != Gate::none) out += ", gate " + gate_name(cause.gate);
+  if (!cause.kind.empty()) out += ", " + cause.kind;
+  return fmt::format("{}: {}", out, cause.name);
+}
+
+std::string source_text(const OpResult& op) {
+  std::string out = op.source.empty() ? "" : "reference " + op.source;
+  if (!op.candidate_source.empty()) out += fmt::format("{}port {}", out.empty() ? "" : " · ", op.candidate_source);
+  return out;
+}
+
+}  // namespace parity

@@ -1,0 +1,182 @@
+#include "report/environment.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <sstream>
+
+#include "report/summary.hpp"
+
+namespace parity {
+namespace {
+
+using nlohmann::json;
+
+enum class Same { text, version, never };  // never: shown, but another value changes no number
+
+struct Fact {
+  std::string_view what, recorded, here;  // the key in a recording's provenance, in `machine`
+  Same same = Same::text;
+  bool in_line = false;  // in the short line
+};
+constexpr std::array kFacts{
+    Fact{"CPU", "cpu", "cpu", Same::text, true},
+    Fact{"kernels for", "cpu_capability", "cpu_capability", Same::text, true},
+    Fact{"CPU features", "cpu_flags", "cpu_flags"},
+    Fact{"torch", "torch", "libtorch", Same::version, true},
+    Fact{"other libraries", "libraries", ""},
+    Fact{"device", "device", "device"},
+    Fact{"GPU", "device_name", "device_name", Same::text, true},
+    Fact{"CUDA", "cuda", "cuda"},
+    Fact{"threads", "threads", "threads", Same::text, true},
+    Fact{"model's dtype", "dtype", "", Same::never},
+    Fact{"autocast", "autocast", ""},
+    Fact{"TF32", "tf32", ""},
+    Fact{"matmul precision", "matmul_precision", ""},
+    Fact{"deterministic algorithms", "deterministic", ""},
+    Fact{"oneDNN", "mkldnn", ""},
+    Fact{"training mode", "training", ""},
+    Fact{"seed", "seed", "", Same::never},
+    Fact{"Python", "python", "", Same::never},
+    Fact{"system", "platform", "", Same::never},
+    Fact{"recorded", "time", "", Same::never},
+};
+
+// Those that decide which kernels run and how they round; both sides list these names.
+constexpr std::array<std::string_view, 7> kFeatures{"avx2",     "avx512f",     "avx512dq",   "avx512bw",
+                                                    "avx512vl", "avx512_bf16", "avx512_vnni"};
+
+std::string words(const json& value) {
+  if (value.is_null()) return "";
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_boolean()) return value.get<bool>() ? "on" : "off";
+  std::vector<std::string> parts;
+  if (value.is_object())
+    for (const auto& [key, part] : value.items()) parts.push_back(fmt::format("{} {}", key, words(part)));
+  else if (value.is_array())
+    for (const json& part : value) parts.push_back(words(part));
+  else
+    return value.dump();
+  return fmt::format("{}", fmt::join(parts, value.is_array() ? " " : ", "));
+}
+
+std::string features(const std::string& all) {
+  std::vector<std::string_view> known;
+  for (const std::string_view name : kFeatures)
+    if ((" " + all + " ").find(fmt::format(" {} ", name)) != std::string::npos) known.push_back(name);
+  return known.empty() ? "" : fmt::format("{}", fmt::join(known, " "));
+}
+
+std::string fact_of(const json& from, std::string_view key) {
+  if (key.empty() || !from.is_object()) return "";
+  const auto found = from.find(std::string(key));
+  if (found == from.end()) return "";
+  return key == "cpu_flags" ? features(words(*found)) : words(*found);
+}
+
+/// The provenance of every recording of a side.
+std::vector<json> provenances(const Side& side) {
+  if (!side.details.is_object() || !side.details.contains("dumps")) return {side.details};
+  std::vector<json> out;
+  for (const json& dump : side.details["dumps"]) out.push_back(dump.value("details", json::object()));
+  return out;
+}
+
+std::string joined(const std::vector<json>& recordings, std::string_view key) {
+  std::vector<std::string> values;
+  for (const json& one : recordings)
+    if (const std::string value = fact_of(one, key);
+        !value.empty() && std::find(values.begin(), values.end(), value) == values.end())
+      values.push_back(value);
+  if (values.size() > 3)
+    return fmt::format("{} to {}", *std::min_element(values.begin(), values.end()),
+                       *std::max_element(values.begin(), values.end()));
+  return values.empty() ? "" : fmt::format("{}", fmt::join(values, " / "));
+}
+
+bool same(Same how, const std::string& a, const std::string& b) {
+  const auto cut = [&](const std::string& text) {
+    return how == Same::version ? text.substr(0, text.find('+')) : text;
+  };
+  return how == Same::never || cut(a) == cut(b);
+}
+
+bool runs_here(const Report& report) { return report.candidate.path.empty(); }
+
+}  // namespace
+
+Environment environment(const Report& report) {
+  Environment out;
+  const bool here = runs_here(report);
+  out.columns = here ? std::vector<std::string>{"reference", "candidate, here"}
+                     : std::vector<std::string>{"reference", "candidate", "judged here"};
+  const std::vector<json> reference = provenances(report.reference), candidate = provenances(report.candidate);
+  for (const Fact& fact : kFacts) {
+    EnvironmentRow row{std::string(fact.what), {joined(reference, fact.recorded)}, false};
+    if (!here) row.values.push_back(joined(candidate, fact.recorded));
+    row.values.push_back(fact_of(report.machine, fact.here));
+    std::vector<std::string> known;
+    for (const std::string& value : row.values)
+      if (!value.empty()) known.push_back(value);
+    if (known.empty()) continue;
+    row.differs = std::any_of(known.begin(), known.end(), [&](const auto& v) { return !same(fact.same, v, known[0]); });
+    out.rows.push_back(std::move(row));
+  }
+  return out;
+}
+
+std::string machine_text(const Environment& environment, size_t column) {
+  std::vector<std::string> parts;
+  for (const Fact& fact : kFacts)
+    for (const EnvironmentRow& row : environment.rows)
+      if (fact.in_line && row.what == fact.what && !row.values[column].empty())
+        parts.push_back(fact.what == "torch"     ? "torch " + row.values[column]
+                        : fact.what == "threads" ? row.values[column] + " threads"
+                                                 : row.values[column]);
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string differing_text(const Environment& environment) {
+  std::vector<std::string> parts;
+  for (const EnvironmentRow& row : environment.rows)
+    if (row.differs) parts.push_back(row.what);
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string reference_text(const Report& report) {
+  const std::vector<ReferenceRow> rows = reference_rows(report);
+  std::vector<std::string> counted;
+  std::map<std::string, int> codes;
+  for (const ReferenceRow& row : rows) ++codes[row.code.empty() ? "unknown code" : row.code];
+  if (rows.size() > 1) {
+    for (const auto& [code, count] : codes) counted.push_back(fmt::format("{} of {}", count, code));
+    return fmt::format("{} recordings: {}", rows.size(), fmt::join(counted, ", "));
+  }
+  for (const std::string& part :
+       {report.reference.model, rows.empty() ? "" : rows.front().code, report.reference.producer})
+    if (!part.empty()) counted.push_back(part);
+  return fmt::format("{}", fmt::join(counted, ", "));
+}
+
+Side side_of_recording(const Report& report, const std::string& name) {
+  const json& details = report.reference.details;
+  if (!details.is_object() || !details.contains("dumps")) return report.reference;
+  for (const json& dump : details["dumps"])
+    if (dump.value("name", "") == name)
+      return {dump.value("path", ""), dump.value("sha256", ""), dump.value("model", ""), dump.value("producer", ""),
+              dump.value("details", json::object())};
+  return {};
+}
+
+std::string candidate_text(const Report& report) {
+  std::vector<std::string> parts;
+  for (const std::string& part : {report.candidate.model, report.candidate.producer})
+    if (!part.empty()) parts.push_back(part);
+  if (runs_here(report) && report.candidate.model.empty() && report.candidate.details.contains("models"))
+    parts.insert(parts.begin(), "the C++ re-implementation");
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+}  // namespace parity

@@ -1,0 +1,149 @@
+// One rule, one function: it looks at the report and adds a step or none. kRules is their order.
+#include "report/next.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "report/matrix.hpp"
+#include "report/summary.hpp"
+
+namespace parity {
+namespace {
+
+constexpr size_t kSteps = 3;
+constexpr double kMuchUnpaired = .1;               // of the points that no compared one covers
+constexpr double kRounding[] = {0x1p-8, 0x1p-24};  // bf16 and narrower; fp32: an output further off asks for a reason
+
+using Steps = std::vector<NextStep>;
+
+/// One word of a shell, whatever the name.
+std::string word(const std::string& text) {
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+bool two_files(const Report& report) { return !report.candidate.path.empty() && !report.reference.path.empty(); }
+
+/// "--map FILE" as it was given. Of a file's name with " --" in it nothing is kept.
+std::string map_option(const Report& report) {
+  const size_t at = report.command.find(" --map ");
+  if (at == std::string::npos) return "";
+  const size_t begin = at + 7;
+  return " --map " + word(report.command.substr(begin, report.command.find(" --", begin) - begin));
+}
+
+std::string pair_command(const Report& report, const char* what) {
+  return fmt::format("parity-check {} {} {}{}", what, word(report.reference.path), word(report.candidate.path),
+                     map_option(report));
+}
+
+bool holds_program(const Report& report) {  // rows replayed on the candidate's values carry an oracle's numbers
+  return std::any_of(report.ops.begin(), report.ops.end(), [](const OpResult& op) { return op.oracle.has_value(); });
+}
+
+void first_alone(const Report& report, Steps& steps) {
+  const OpResult* op = first_divergence(report);
+  if (op != nullptr && !op->rerun.empty())
+    steps.push_back({op->rerun, fmt::format("the first divergence alone: {}", row_name(*op))});
+}
+
+void unpaired(const Report& report, Steps& steps) {
+  int64_t loose = 0, all = 0;
+  std::string example;
+  for (const auto& [name, c] : report.coverage) {
+    loose += c.uncovered, all += c.paired + c.uncovered;
+    if (example.empty() && !c.uncovered_paths.empty()) example = c.uncovered_paths.front();
+  }
+  if (!two_files(report) || static_cast<double>(loose) <= kMuchUnpaired * static_cast<double>(all)) return;
+  steps.push_back({fmt::format("parity-check inspect {}", word(report.candidate.path)),
+                   fmt::format("{} of {} points of the reference have no counterpart{}: its names, to write a map file "
+                               "(a line each: REFERENCE = CANDIDATE) for compare --map",
+                               loose, all, example.empty() ? "" : fmt::format(", the first {}", example))});
+}
+
+void casts(const Report& report, Steps& steps) {
+  const OpResult* op = first_divergence(report);
+  if (op == nullptr || op->gate != Gate::dtype_path || !two_files(report) || !holds_program(report)) return;
+  steps.push_back({fmt::format("{} --layer {}", pair_command(report, "paths"), word(op->path)),
+                   "a rounding is placed differently: which cast placement the candidate took there"});
+}
+
+void weights(const Report& report, Steps& steps) {
+  if (!two_files(report) || !holds_program(report)) return;
+  for (const OpResult& op : report.ops) {
+    const bool product = op.kind == "linear" || op.kind == "Linear" || op.kind == "conv";
+    const bool named =
+        op.diagnosis.find("weight") != std::string::npos || op.diagnosis.find("bias") != std::string::npos;
+    if (op.verdict != Verdict::fail || op.gate != Gate::logic || !(product || named)) continue;
+    steps.push_back(
+        {fmt::format("parity-check weights {} {}", word(report.reference.path), word(report.candidate.path)),
+         fmt::format("{} fails in its formula: are its parameters those of the reference?", row_name(op))});
+    return;
+  }
+}
+
+/// All ops are right by themselves, and yet the output differs.
+void blame(const Report& report, Steps& steps) {
+  if (first_divergence(report) != nullptr || !two_files(report) || !holds_program(report)) return;
+  for (const Cell& cell : matrix(report)) {
+    const double rounding = cell.dtype == "bf16" || cell.dtype == "fp16" ? kRounding[0] : kRounding[1];
+    if (cell.free_output.value_or(0) <= rounding) continue;
+    steps.push_back({pair_command(report, "blame"),
+                     fmt::format("no op is wrong, and the output differs by {:.2g}: which ops' roundings it comes from",
+                                 *cell.free_output)});
+    return;
+  }
+}
+
+void drift(const Report& report, Steps& steps) {
+  if (first_divergence(report) != nullptr || two_files(report)) return;
+  for (const OpResult& op : report.ops)
+    if (op.gate == Gate::propagation && op.verdict == Verdict::fail && !op.rerun.empty()) {
+      steps.push_back({op.rerun + " --mode free",
+                       "the first row whose error comes from the port's own earlier values: that row, free-running"});
+      return;
+    }
+}
+
+void undecided_alone(const Report& report, Steps& steps) {
+  for (const OpResult* op : undecided(report)) {
+    if (op->verdict != Verdict::inconclusive || op->rerun.empty()) continue;
+    const bool half = op->dtype == "bf16" || op->dtype == "fp16";
+    std::string command = op->rerun;
+    if (const size_t at = command.rfind(" --dtype "); at != std::string::npos && half)
+      command = command.substr(0, at) + " --dtype fp32";
+    const bool wider = command != op->rerun;
+    steps.push_back(
+        {command, wider  ? fmt::format("{} cannot be decided in {}: the same in fp32", row_name(*op), op->dtype)
+                  : half ? fmt::format("{} cannot be decided in {}; with both sides recorded in fp32 it can",
+                                       row_name(*op), op->dtype)
+                         : fmt::format("the first row that is not decided: {}", row_name(*op))});
+    return;
+  }
+}
+
+void interrupted(const Report& report, Steps& steps) {
+  for (const OpResult& op : report.ops)
+    if (op.kind == "recording" && op.verdict == Verdict::untrusted && two_files(report)) {
+      steps.push_back({fmt::format("parity-check inspect {} --verify", word(report.reference.path)),
+                       "the reference's recording was interrupted: what it holds; record it again"});
+      return;
+    }
+}
+
+constexpr std::array kRules{first_alone, casts, weights, unpaired, blame, drift, undecided_alone, interrupted};
+
+}  // namespace
+
+std::vector<NextStep> next_steps(const Report& report) {
+  Steps steps;
+  for (const auto rule : kRules)
+    if (steps.size() < kSteps) rule(report, steps);
+  return steps;
+}
+
+}  // namespace parity
