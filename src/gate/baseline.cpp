@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "gate/date.hpp"
 #include "gate/fields.hpp"
 #include "report/sink.hpp"
@@ -67,6 +69,8 @@ std::map<std::string, std::string> texts_of(const Fields& from) {
   return out;
 }
 
+std::string one_line(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); }
+
 ClassBaseline class_from(const Fields& from) {
   ClassBaseline entry;
   entry.machine = texts_of(from.object("machine"));
@@ -110,8 +114,26 @@ json to_json(const Baseline& baseline) {
   return {{"schema", "parity-baseline/1"}, {"classes", std::move(classes)}};
 }
 
+// A row a line: what --update and --accept change can be read in a diff of the file.
 void write_baseline(const Baseline& baseline, const std::filesystem::path& file) {
-  write_file(file, to_json(baseline).dump(1, ' ', false, json::error_handler_t::replace) + "\n");
+  const json whole = to_json(baseline);
+  std::string text = fmt::format("{{\n\"schema\": {},\n\"classes\": [", one_line(whole["schema"]));
+  for (size_t i = 0; i < whole["classes"].size(); ++i) {
+    text += i == 0 ? "\n{" : ",\n{";
+    bool first = true;
+    for (const auto& [key, value] : whole["classes"][i].items()) {
+      text += fmt::format("{}\n \"{}\": ", std::exchange(first, false) ? "" : ",", key);
+      if (!value.is_array()) {
+        text += one_line(value);
+        continue;
+      }
+      for (size_t row = 0; row < value.size(); ++row)
+        text += fmt::format("{}\n  {}", row == 0 ? "[" : ",", one_line(value[row]));
+      text += value.empty() ? "[]" : "]";
+    }
+    text += "}";
+  }
+  write_file(file, text + "]}\n");
 }
 
 std::vector<std::pair<RowKey, const OpResult*>> keyed_rows(const Report& report) {

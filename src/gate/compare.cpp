@@ -197,7 +197,7 @@ GateResult compare_with(const ClassBaseline& baseline, const Report& report, con
   }
   add_vanished(baseline, found, result.rows);
   note_references(baseline, report, result.notes);
-  note_wider(result.rows, baseline, report, result.notes);
+  if (result.there == result.here) note_wider(result.rows, baseline, report, result.notes);
   for (const RowChange& row : result.rows)
     if (acceptance_of(baseline, row.key) != nullptr && (row.change == Change::same || row.change == Change::better))
       result.notes.push_back(fmt::format("{} ({}) is accepted to be worse, and is not: the acceptance has no use",

@@ -94,7 +94,7 @@ std::string error_panel(const std::vector<Moment>& moments, Series series, const
                      std::log10(range.high / range.low) > 6 ? 100 : 10, range.floor);
   out += limit ? "unset arrow\nset arrow from graph 0, first 1 to graph 1, first 1 nohead linewidth 2 linecolor "
                  "'#c40000'\nset label 1 'limit' at graph 0.995, first 1 right offset 0,0.6 textcolor '#c40000'\n"
-               : "unset arrow\nunset label 1\n";
+               : "unset arrow\nunset label 1\nunset key\n";
   return out + "plot " + plots + "\n";
 }
 
@@ -117,8 +117,10 @@ std::string verdict_panel(const std::vector<Moment>& moments) {
   add("open", open, "with boxes fillstyle solid linecolor '#e69f00' title 'not decided'");
   add("failed", failed, "with boxes fillstyle solid linecolor '#c40000' title 'failed'");
   add("passed", passed, "with points pointtype 7 pointsize 0.9 linecolor '#009e73' title 'all pass'");
-  out += "unset logscale y\nset format y '%g'\nset ytics autofreq\nset ylabel 'rows not green'\nset boxwidth 0.5\n";
-  out += fmt::format("set yrange [{}:{}]\n", -static_cast<double>(most) / 12, static_cast<double>(most) * 7 / 6);
+  out +=
+      "unset logscale y\nset format y '%g'\nset ytics autofreq\nset ylabel 'rows not green'\nset boxwidth 0.5\nset key "
+      "inside top center horizontal\n";
+  out += fmt::format("set yrange [{}:{}]\n", -static_cast<double>(most) / 12, static_cast<double>(most) * 4 / 3);
   return out + "plot " + (plots.empty() ? "NaN notitle" : plots) + "\n";
 }
 
