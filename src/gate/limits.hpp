@@ -12,6 +12,10 @@ struct GateLimits {
       "pairs "
       "of runs, 3690 rows each), to .52 by arithmetics the null was without (judge/model_limits.hpp); by compare in "
       "fp32 to .43 (another attention kernel: 1.7 of 4). Below 1, so that a fault of one limit is worse from anywhere"};
+  Constant gain_sigma{
+      6,
+      "standard deviations that random signs alone give a gain, rel_l2 / sqrt(elements): a gain beyond its "
+      "limit is no fault below them (judge/limits.hpp, z)"};
   Constant inherited{4,
                      "times the predicted free-running error: amplification is measured with white noise, and the same "
                      "306 pairs of runs moved up to 1.73 times the larger prediction (a norm after attention, bf16)"};

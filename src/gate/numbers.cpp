@@ -59,6 +59,12 @@ double noise_of_free(const OpResult& op) {
   return own + (op.free_oracle ? op.free_oracle->reference_error.value_or(0) : 0) + roundoff_of(op);
 }
 
+/// A gain is believed only where it stands out of what random signs give a projection.
+double noise_of_gain(const OpResult& op) {
+  if (!op.forced || op.forced->count == 0) return 0;
+  return kGate.gain_sigma * op.forced->rel_l2.value_or(0) / std::sqrt(static_cast<double>(op.forced->count));
+}
+
 void add_forced(const OpResult& op, std::map<std::string, GateNumber>& out) {
   if (!op.forced) return;
   if (op.forced->rel_l2) out["forced.rel_l2"] = {*op.forced->rel_l2, noise_of_distance(op)};
