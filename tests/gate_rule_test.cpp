@@ -70,6 +70,9 @@ TEST_CASE("gate: a measured limit is held, too") {
   CHECK(so([](OpResult& op) { op.forced->rel_l2 = 2 * 4e-3; }) ==
         Change::worse);  // not limited itself: both sides' errors
   CHECK(so([](OpResult& op) { op.limits[0].measured = 4e-3; }) == Change::same);
+  // A gain above its limit that random signs explain, in a tensor of 768 elements.
+  CHECK(so([](OpResult& op) { op.limits[1].measured = 2e-4, op.forced->rel_l2 = 2e-3; }) == Change::same);
+  CHECK(so([](OpResult& op) { op.limits[1].measured = 6e-4, op.forced->rel_l2 = 2e-3; }) == Change::worse);
 }
 
 TEST_CASE("gate: what the limits' own null explains is not worse, in either run") {

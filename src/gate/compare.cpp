@@ -166,7 +166,7 @@ void note_wider(const std::vector<RowChange>& rows, const ClassBaseline& baselin
   if (wider > 0)
     notes.push_back(
         fmt::format("the limits of {} of {} rows are wider than the baseline's (up to {:.2g} times): other "
-                    "kernels, or --thresholds",
+                    "kernels or values, or --thresholds",
                     wider, rows.size(), most));
 }
 

@@ -115,7 +115,9 @@ std::map<std::string, GateNumber> numbers_of(const OpResult& op) {
   std::map<std::string, GateNumber> out;
   if (op.logic.rel_l2) out["logic.rel_l2"] = {*op.logic.rel_l2, kGate.share_of_limit * op.logic.limit.value_or(0)};
   for (const Limit& limit : op.limits)
-    if (const auto held = held_against(op, limit)) out[held->name] = {held->value, kGate.share_of_limit * held->limit};
+    if (const auto held = held_against(op, limit))
+      out[held->name] = {held->value,
+                         kGate.share_of_limit * held->limit + (limit.statistic == "gain" ? noise_of_gain(op) : 0)};
   add_forced(op, out);
   add_free(op, out);
   return out;
