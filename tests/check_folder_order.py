@@ -2,17 +2,17 @@
 
 - A folder includes only itself and earlier ones.
 - Each dependency has one home.
-- core, judge and report know no tensor: no header of ATen reaches them, however many includes lie between.
+- core, judge, report and gate know no tensor: no header of ATen reaches them, however many includes lie between.
 """
 import functools
 import pathlib
 import re
 import sys
 
-ORDER = ["core", "kernels", "dump", "trace", "ops", "models", "measure", "pair", "diagnose", "judge", "jobs", "video", "report", "weights", "selftest", "bench", "cli"]
+ORDER = ["core", "kernels", "dump", "trace", "ops", "models", "measure", "pair", "diagnose", "judge", "jobs", "video", "report", "gate", "weights", "selftest", "bench", "cli"]
 HOMES = {"hdf5.h": "dump", "H5public.h": "dump", "zip.h": "dump", "openssl/": "dump", "opencv2/": "video", "libavcodec/": "video", "libavformat/": "video",
          "libswscale/": "video", "CLI/": "cli", "cuda_runtime": "kernels", "hwy/": "kernels"}
-WITHOUT_TENSORS = ("core", "judge", "report")
+WITHOUT_TENSORS = ("core", "judge", "report", "gate")
 TENSORS = ("ATen/", "torch/")
 
 

@@ -1,6 +1,6 @@
 // parity-check: the program that people start. Loading LibTorch takes 0.2 s, as long as comparing ten frames does, and
-// comparing videos needs none of it: `video` runs here, everything else in parity-check-all, which takes this process
-// over. It links parity-frames alone.
+// comparing videos or reports needs none of it: `video` and `gate` run here, everything else in parity-check-all, which
+// takes this process over. It links parity-frames alone.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -39,12 +39,13 @@ char** arguments_as_given = nullptr;
 int main(int argc, char** argv) {
   parity::arguments_as_given = argv;
   const std::vector<std::string> arguments(argv + 1, argv + argc);
-  if (arguments.empty() || arguments.front() != "video") parity::run_all();
+  if (arguments.empty() || (arguments.front() != "video" && arguments.front() != "gate")) parity::run_all();
   CLI::App app;
   parity::cli::describe(app);
   // Arrays are LibTorch's: parity-check-all starts again from the first argument.
   parity::read_arrays_with([](const auto&, const auto&) -> std::unique_ptr<parity::FrameSource> { parity::run_all(); });
   parity::cli::Action action;
   parity::cli::add_video(app, action, parity::cli::command_line(arguments));
+  parity::cli::add_gate(app, action);
   parity::cli::leave(parity::cli::run_program(app, action, arguments));
 }
