@@ -14,7 +14,7 @@
 namespace parity {
 namespace {
 
-enum LaneIndex : size_t { kAsked, kKernel, kExact, kReordered, kLanes };
+enum LaneIndex : size_t { kAsked, kKernel, kExact, kOtherOrder, kLanes };
 
 at::Tensor comparable(const at::Tensor& tensor) {
   return tensor.scalar_type() == at::kBool ? tensor.to(at::kByte) : tensor;
@@ -38,7 +38,7 @@ class Runner {
     std::vector<ReplayOptions> lanes(kLanes);
     lanes[kAsked].precision = precision_;
     lanes[kExact].arithmetic = Arithmetic::exact;
-    lanes[kReordered].arithmetic = Arithmetic::reordered;
+    lanes[kOtherOrder].arithmetic = Arithmetic::reordered;
     const auto reports = replay_in_step(dump_, program_, lanes, [&](const BoundaryEvent& event) -> Replacements {
       cross(event);
       return {};
@@ -61,7 +61,7 @@ class Runner {
     ReproRow row{b.path, b.kind, b.call, b.value.dtype, b.value.shape, b.value.key, is_result(b), {}, 0, false};
     const auto& lanes = event.computed;
     row.stats = measure(comparable(dump_.value(b.value.key)), comparable(lanes[kAsked]));
-    for (const size_t other : {kKernel, kExact, kReordered})
+    for (const size_t other : {kKernel, kExact, kOtherOrder})
       row.limit = std::max(row.limit, 2 * distance(lanes[kAsked], lanes[other]));
     row.limit += unit_roundoff(b.value.dtype);
     const bool bits = precision_ == Precision::recorded && repro_.same_kernels;
