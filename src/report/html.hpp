@@ -18,11 +18,12 @@ struct HtmlPage {
 };
 const HtmlPage& html_page();
 
-/// What the page shows of a report: everything, by column, numbers rounded to what is read. See page/data.js.
-nlohmann::json html_data(const Report& report);
+/// What the page shows of a report: everything, by column, numbers rounded to what is read. See page/data.js. `most`:
+/// so many explanations and worst elements of a row.
+nlohmann::json html_data(const Report& report, size_t most);
 /// Its part on rows. Texts are numbers into `strings`.
 class HtmlStrings;
-nlohmann::json html_ops(const Report& report, HtmlStrings& strings);
+nlohmann::json html_ops(const Report& report, size_t most, HtmlStrings& strings);
 
 /// Texts that repeat (kinds, origins of limits, diagnoses) once each.
 class HtmlStrings {

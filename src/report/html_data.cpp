@@ -66,14 +66,15 @@ json html_casts(const std::vector<DtypePath>& paths) {
 
 }  // namespace
 
-json html_data(const Report& report) {
+json html_data(const Report& report, size_t most) {
   HtmlStrings strings;
   const OpResult* first = first_divergence(report);
-  json ops = html_ops(report, strings);
+  json ops = html_ops(report, most, strings);
   return {{"command", plain(report.command)},
           {"date", plain(report.date)},
           {"seconds", value(report.seconds)},
           {"version", PARITY_VERSION},
+          {"most", most},
           {"verdict", verdict_name(overall(report))},
           {"headline", plain(headline(report))},
           {"sentence", plain(divergence_sentence(report))},

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <ranges>
 
 #include "core/statistics.hpp"
 #include "report/html.hpp"
@@ -76,9 +77,9 @@ json limits(const OpResult& op, HtmlStrings& strings) {
   return out;
 }
 
-json explanations(const OpResult& op, HtmlStrings& strings) {
+json explanations(const OpResult& op, size_t most, HtmlStrings& strings) {
   json out = json::array();
-  for (const Explanation& e : op.explanations)
+  for (const Explanation& e : op.explanations | std::views::take(most))
     for (json& cell :
          std::vector<json>{strings(e.fault), strings(e.detail), strings(gate_name(e.gate)), brief(e.amplitude),
                            brief(e.z), brief(e.explained), brief(e.rest), brief(e.null_amplitude), brief(e.detectable)})
@@ -93,9 +94,10 @@ json histogram(const std::optional<Histogram>& h) {
   return out;
 }
 
-json elements(const OpResult& op) {
+json elements(const OpResult& op, size_t most) {
   json out = json::array();
-  for (const Element& e : op.worst) out.push_back({e.index, exact(e.reference), exact(e.candidate)});
+  for (const Element& e : op.worst | std::views::take(most))
+    out.push_back({e.index, exact(e.reference), exact(e.candidate)});
   return out;
 }
 
@@ -116,7 +118,7 @@ int64_t HtmlStrings::as_is(std::string text) {
   return place->second;
 }
 
-json html_ops(const Report& report, HtmlStrings& strings) {
+json html_ops(const Report& report, size_t most, HtmlStrings& strings) {
   const auto text = [&](std::string OpResult::*field) {
     return column(report, [&](const OpResult& op) { return strings(op.*field); });
   };
@@ -144,8 +146,8 @@ json html_ops(const Report& report, HtmlStrings& strings) {
           {"amplification", number(&OpResult::amplification)},
           {"predicted", number(&OpResult::predicted_free)},
           {"blame", number(&OpResult::blame)},
-          {"explanations", column(report, [&](const OpResult& op) { return explanations(op, strings); })},
-          {"worst", column(report, elements)},
+          {"explanations", column(report, [&](const OpResult& op) { return explanations(op, most, strings); })},
+          {"worst", column(report, [&](const OpResult& op) { return elements(op, most); })},
           {"histogram", column(report, [](const OpResult& op) { return histogram(op.histogram); })},
           {"source", text(&OpResult::source)},
           {"candidate_source", text(&OpResult::candidate_source)},

@@ -27,7 +27,7 @@ function castDiagram(op) {
   const same = other.startsWith('as recorded');
   return el('div', null, el('h4', null, 'Cast placement'),
     el('ul', { class: 'lanes' }, lane('reference', steps.map(s => box(s, s.startsWith('cast') ? 'cast' : '')), op),
-      lane('candidate', same ? [...steps.map(s => box(s)), box(other, 'same')] : [box(other, 'other')], op)),
+      lane('candidate', [...steps.map(s => box(s, s.startsWith('cast') ? 'cast' : '')), box(other, same ? 'same' : 'other')], op)),
     casts && casts.tried.length > 1 ? el('details', null, el('summary', null, `${plural(casts.tried.length, 'placement')} tried, the best first`),
       table(['placement', 'bitwise equal', 'rel. L2'], casts.tried.map(([name, share, error]) => [name, el('span', null, bar(share), percent(share)), digits(error)]), { numbers: [1, 2], label: 'Cast placements tried' })) : null);
 }

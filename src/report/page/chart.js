@@ -68,21 +68,21 @@ class ErrorChart {
   }
 
   configuration(points) {
-    const ink = colour('soft'), line = colour('line');
+    const ink = colour('soft'), line = colour('line'), grow = points.length < 200 ? 2 : 0;
     return {
       type: 'scatter',
       data: { datasets: POINTS.map(p => ({
-        label: p.label, data: points.filter(point => p.has(point.op)), pointStyle: p.style, radius: p.radius, hoverRadius: p.radius + 3, backgroundColor: colour(p.tone), borderColor: colour('ground'), borderWidth: points.length > 400 ? 0 : 1,
+        label: p.label, clip: { left: 0, right: 0, top: false, bottom: false }, data: points.filter(point => p.has(point.op)), pointStyle: p.style, radius: p.radius + grow, hoverRadius: p.radius + 4, backgroundColor: colour(p.tone), borderColor: colour('ground'), borderWidth: points.length > 400 ? 0 : 1,
       })).filter(d => d.data.length).reverse() },
       options: {
         animation: false, maintainAspectRatio: false, responsive: true, normalized: true, events: ['mousemove', 'mouseout', 'touchstart', 'touchmove'],
         interaction: { mode: 'nearest', intersect: false, axis: 'xy' },
         scales: {
-          x: { type: 'linear', min: this.range[0], max: this.range[1], grid: { display: false }, ticks: { color: ink, maxRotation: 0, autoSkipPadding: 24, precision: 0 }, title: { display: true, text: 'ops in execution order', color: ink }, border: { color: line } },
-          y: { type: 'logarithmic', min: this.scale.floor, max: this.scale.top, grid: { color: line }, ticks: { color: ink, maxTicksLimit: 9, callback: powerOfTen }, title: { display: true, text: 'error / limit', color: ink } },
+          x: { type: 'linear', min: this.range[0], max: this.range[1], grid: { display: false }, ticks: { color: ink, maxRotation: 0, autoSkipPadding: 24, precision: 0, callback: x => (Number.isInteger(x) ? x : '') }, title: { display: true, text: 'ops in execution order', color: ink }, border: { color: line } },
+          y: { type: 'logarithmic', min: this.scale.floor, max: this.scale.top, grid: { color: line }, afterBuildTicks: axis => { axis.ticks = decades(axis.min, axis.max); }, ticks: { color: ink, autoSkip: false, callback: powerOfTen }, title: { display: true, text: 'error / limit', color: ink } },
         },
         plugins: {
-          legend: { position: 'top', align: 'end', labels: { color: colour('ink'), usePointStyle: true, boxWidth: 8 } },
+          legend: { position: 'top', align: 'end', labels: { color: colour('ink'), usePointStyle: true, boxWidth: 8, boxHeight: 8 } },
           tooltip: { displayColors: false, callbacks: { title: items => items[0]?.raw.op.name, label: item => tooltipLines(item.raw.op, this.tab) } },
         },
       },
@@ -155,6 +155,11 @@ class ErrorChart {
   }
 }
 
+// Every power of ten, or every second, third … where there are many.
+function decades(min, max) {
+  const first = Math.ceil(Math.log10(min) - 1e-9), last = Math.floor(Math.log10(max) + 1e-9), step = Math.ceil((last - first + 1) / 8);
+  return Array.from({ length: last - first + 1 }, (_, i) => first + i).filter(e => e % step === 0).map(e => ({ value: 10 ** e }));
+}
 const powerOfTen = x => { const e = Math.round(Math.log10(x)); return Math.abs(Math.log10(x) - e) < 1e-9 ? (Math.abs(e) < 4 ? String(Number((10 ** e).toPrecision(1))) : `1e${e}`) : ''; };
 const tooltipLines = (op, tab) => [`${op.verdict}${op.gate ? `, gate ${op.gate}` : ''} · ${op.kind} · ${op.dtype}`, `${tab.title}: ${digits(tab.of(op))} of its limit`, `relative L2 ${digits(op.forced.rel_l2)} forced, ${digits(op.free.rel_l2)} free`];
 
@@ -164,6 +169,6 @@ const limitLine = {
     const y = chart.scales.y.getPixelForValue(1), { left, right } = chart.chartArea, c = chart.ctx;
     c.save(); c.strokeStyle = c.fillStyle = colour('fail'); c.setLineDash([6, 4]); c.lineWidth = 1.5;
     c.beginPath(); c.moveTo(left, y); c.lineTo(right, y); c.stroke();
-    c.font = '12px system-ui, sans-serif'; c.fillText('limit', left + 4, y - 5); c.restore();
+    c.font = '12px system-ui, sans-serif'; c.textAlign = 'right'; c.fillText('limit', right - 4, y - 5); c.restore();
   },
 };

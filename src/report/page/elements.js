@@ -17,7 +17,7 @@ const say = text => { byId('said').textContent = text; };
 // A section's heading and content; the section vanishes when there is none.
 function section(id, title, ...content) {
   const place = byId(id);
-  place.replaceChildren(el('h2', { id: `${id}-title` }, title), ...content);
+  place.replaceChildren(el('h2', { id: `${id}-title` }, title), ...content.filter(Boolean));
   return place;
 }
 

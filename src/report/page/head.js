@@ -2,7 +2,7 @@
 function showHead(select) {
   const first = DATA.first === null ? null : OPS[DATA.first];
   const model = DATA.reference.model || DATA.candidate.model;
-  byId('head').replaceChildren(
+  const parts = [
     el('div', { class: 'bar' }, el('h1', null, model ? `Parity report: ${model}` : 'Parity report'),
       el('div', { class: 'tools' },
         el('button', { type: 'button', id: 'keys', 'aria-expanded': 'false', 'aria-controls': 'help' }, 'Keys'),
@@ -15,7 +15,9 @@ function showHead(select) {
       sources(first),
       el('button', { type: 'button', id: 'to-first', onclick: () => select(first, true) }, 'Show this op')),
     el('ul', { class: 'tiles', 'aria-label': 'Verdicts' }, ORDER.filter(v => DATA.counts[v] > 0).map(v =>
-      el('li', null, el('b', { class: tone(v) }, `${SIGN[v]} ${DATA.counts[v].toLocaleString('en')}`), el('span', null, v)))));
+      el('li', null, el('b', { class: tone(v) }, `${SIGN[v]} ${DATA.counts[v].toLocaleString('en')}`), el('span', null, v)))),
+  ];
+  byId('head').replaceChildren(...parts.filter(Boolean));
   byId('foot').replaceChildren(el('p', null, el('code', null, DATA.command)),
     el('p', null, [DATA.date, DATA.seconds === null ? null : `${digits(DATA.seconds)} s`, `parity-check ${DATA.version}`, 'drawn with Chart.js (MIT licence)']
       .filter(Boolean).join(' · ')));

@@ -25,7 +25,7 @@ function limitsTable(op) {
     row.look = share > 1 ? 'outside' : null;
     return row;
   });
-  return el('div', null, el('h4', null, 'Limits'), table(['statistic', 'measured', 'limit', 'used', 'where the limit comes from'], rows, { numbers: [1, 2, 3], class: 'limits', label: 'Limits and their origin' }));
+  return el('div', null, el('h4', null, 'Limits'), table(['statistic', 'measured', 'limit', 'used', 'origin'], rows, { numbers: [1, 2, 3], class: 'limits', label: 'Limits and their origin' }));
 }
 const breakableSpan = text => el('span', null, breakable(text));
 
@@ -33,7 +33,7 @@ function worstTable(op) {
   if (!op.worst.length) return null;
   const number = x => (isNumber(x) ? String(x) : x);
   const rows = op.worst.map(([index, r, c]) => [`[${index.join(', ')}]`, number(r), bitsText(r, op.tensor), number(c), bitsText(c, op.tensor), isNumber(r) && isNumber(c) ? digits(c - r) : '–']);
-  return el('div', null, el('h4', null, 'Worst elements'),
+  return el('div', null, el('h4', null, 'Worst elements'), fewer(op.worst),
     table(['index', 'reference', 'bits', 'candidate', 'bits', 'd'], rows, { numbers: [1, 3, 5], class: 'worst', label: 'Worst elements' }));
 }
 
@@ -41,8 +41,12 @@ function explanationsTable(op) {
   if (!op.explanations.length) return null;
   const rows = op.explanations.map(e => [el('span', null, el('strong', null, e.fault), e.detail && el('span', { class: 'origin' }, ` ${e.detail}`)), e.gate || '–', digits(e.z), percent(Math.max(e.explained, 0)), digits(e.amplitude), digits(e.detectable)]);
   return el('div', null, el('h4', null, 'Explanations tried, the best first'),
+    fewer(op.explanations),
     table(['named change', 'gate', 'z', 'explains', 'amplitude', 'detectable from'], rows, { numbers: [2, 3, 4, 5], class: 'explanations', label: 'Explanations' }));
 }
+
+// Pages of very many findings hold less of each.
+const fewer = list => (DATA.most < 8 && list.length === DATA.most ? el('p', { class: 'soft' }, `The first ${plural(list.length, 'line')}; report.json has the rest.`) : null);
 
 let histogramChart = null;
 function histogramPart(op) {

@@ -11,7 +11,7 @@ const COLUMNS = [
   { id: 'equal', title: 'equal', of: op => op.forced.bitwise_equal_share, show: op => percent(op.forced.bitwise_equal_share), number: true, wide: true },
   { id: 'free', title: 'free rel. L2', of: op => op.free.rel_l2, show: op => digits(op.free.rel_l2), number: true, wide: true },
   { id: 'blame', title: 'blame', of: op => op.blame, show: op => (op.blame === null ? '–' : percent(op.blame)), number: true, wide: true },
-].filter(c => OPS.some(op => (c.of(op) ?? null) !== null));
+].filter(c => (c.id !== 'dtype' || DTYPES.length > 1) && OPS.some(op => (c.of(op) ?? null) !== null));
 
 // Numbers by size, texts with their numbers in order (block 2 before block 10); what has none comes last.
 const COLLATOR = new Intl.Collator('en', { numeric: true });
