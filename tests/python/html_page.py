@@ -16,6 +16,20 @@ PAIRS = ROOT / "reference_dumps/selftest"
 DATA = re.compile(r'(?<=<script type="application/json" id="data">).*?(?=</script>)', re.S)
 SCRIPT = re.compile(r"(?<=</script>\n<script>).*?(?=</script>)", re.S)
 
+# Contrast of every text with what lies behind it (WCAG 2.2, 1.4.3).
+CONTRAST = """() => {
+  const rgb = c => c.match(/[\\d.]+/g).map(Number);
+  const light = ([r, g, b]) => [r, g, b].map(x => (x /= 255) <= .04045 ? x / 12.92 : ((x + .055) / 1.055) ** 2.4).reduce((s, x, i) => s + x * [.2126, .7152, .0722][i], 0);
+  const behind = e => { for (; e; e = e.parentElement) { const c = rgb(getComputedStyle(e).backgroundColor); if (c.length < 4 || c[3] === 1) return c; } return [255, 255, 255]; };
+  const low = [];
+  for (const e of document.querySelectorAll('body *')) {
+    if (![...e.childNodes].some(n => n.nodeType === 3 && n.data.trim()) || !e.checkVisibility() || e.closest('script, style, noscript, :disabled, .unseen, .skip')) continue;
+    const style = getComputedStyle(e), size = parseFloat(style.fontSize), [a, b] = [light(rgb(style.color)), light(behind(e))].sort((x, y) => y - x);
+    if ((a + .05) / (b + .05) < (size >= 24 || size >= 18.66 && style.fontWeight >= 700 ? 3 : 4.5)) low.push(`${e.tagName}.${e.className}: ${e.textContent.slice(0, 30)} ${((a + .05) / (b + .05)).toFixed(2)}`);
+  }
+  return low;
+}"""
+
 
 def compare(folder, name, reference, candidate, *more):
     """(page, report as JSON) of a comparison."""
