@@ -46,6 +46,8 @@ class Opened:
         self.page.on("console", lambda m: self.wrong.append(f"console: {m.text}"))
         self.page.on("pageerror", lambda e: self.wrong.append(f"error: {e}"))
         self.page.on("request", lambda r: r.url.startswith(("file:", "data:", "blob:")) or self.wrong.append(f"request: {r.url}"))
+        self.protocol = self.context.new_cdp_session(self.page)
+        self.protocol.send("Performance.enable", {"timeDomain": "threadTicks"})
         self.page.goto(file.as_uri())
 
     def __enter__(self):
@@ -59,6 +61,10 @@ class Opened:
 
     def chart(self, expression):
         return self.page.evaluate(f"(() => {{ const chart = Chart.getChart('error-chart'); return {expression}; }})()")
+
+    def worked(self):
+        """Processor seconds of the page's thread: parsing, script, layout, drawing."""
+        return {m["name"]: m["value"] for m in self.protocol.send("Performance.getMetrics")["metrics"]}["TaskDuration"]
 
     @property
     def theme(self):
@@ -252,17 +258,15 @@ def test_pairs_by_hand_become_a_map_that_compare_takes(chromium, plain, folder, 
 def test_5000_ops(chromium, port, folder, width):
     page = enlarged(port[0], ROWS, folder / "large.html")
     assert page.stat().st_size < BYTES
-    times = []
-    for _ in range(3):  # the best of three: other programs share the machine
-        with Opened(chromium, page, width) as opened:
-            opened.page.evaluate("() => new Promise(done => requestAnimationFrame(() => setTimeout(done)))")
-            times.append(opened.page.evaluate("performance.now()") / 1000)
-            assert opened.page.locator("#op-table tbody tr").count() == 100
-            check_no_sideways_scroll(opened, None)
-            opened.page.keyboard.press("n")
-            check_quiet(opened, None)
-    print(f"\n{ROWS} ops, {page.stat().st_size / 1e6:.1f} MB, {width} px: loaded and drawn in {min(times):.2f} s")
-    assert min(times) < SECONDS
+    with Opened(chromium, page, width) as opened:
+        opened.page.evaluate("() => new Promise(done => requestAnimationFrame(() => setTimeout(done)))")
+        wall, work = opened.page.evaluate("performance.now()") / 1000, opened.worked()
+        assert opened.page.locator("#op-table tbody tr").count() == 100
+        check_no_sideways_scroll(opened, None)
+        opened.page.keyboard.press("n")
+        check_quiet(opened, None)
+    print(f"\n{ROWS} ops, {page.stat().st_size / 1e6:.1f} MB, {width} px: {work:.2f} s of work, {wall:.2f} s until drawn")
+    assert work < SECONDS  # processor time: other programs share the machine
 
 
 FAULTS = [  # what is broken, by what; which check sees it

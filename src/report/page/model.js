@@ -1,5 +1,6 @@
 // The model as nested blocks, coloured by the worst verdict inside, with the casts that the candidate took; and blame.
-const OPEN_BLOCKS = 60; // as many ops are shown at once; larger models open where findings are
+const OPEN_BLOCKS = 60; // as many ops are shown at once; larger models open where findings are,
+let room = 400;         // until so many are drawn: 5,000 at once would take a second
 
 // "blocks.0.attn/mul.1" lies in blocks, 0, attn.
 const partsOf = path => { const [module, ...rest] = path.split('/'); return [...module.split('.').filter(Boolean), ...(rest.length ? [`/${rest.join('/')}`] : [])]; };
@@ -46,8 +47,8 @@ function blockOf(node, select, depth, few) {
   const inside = el('div', { class: 'blocks' });
   const fill = () => { if (!inside.childElementCount) inside.append(...here.own.map(op => opButton(op, select)), ...[...here.children.values()].flatMap(child => blockOf(child, select, depth + 1, few))); };
   const counts = ORDER.filter(v => here.counts[v] && v !== 'pass').map(v => `${here.counts[v]} ${v}`);
-  const open = few || depth < 1 || (verdict !== 'pass' && depth < 6 && here.ops <= 400);
-  if (open) fill();
+  const drawn = here.own.length + here.children.size, open = few || ((depth < 1 || (verdict !== 'pass' && depth < 6)) && drawn <= room);
+  if (open) { room -= drawn; fill(); }
   return el('details', { class: `module ${tone(verdict)}`, open, ontoggle: fill },
     el('summary', null, el('strong', null, breakable(name)), el('span', { class: 'soft' }, ` ${plural(here.ops, 'op')}${counts.length ? `, ${counts.join(', ')}` : ', all pass'}`)), inside);
 }
@@ -57,9 +58,10 @@ function showModel(select) {
   const few = OPS.length <= OPEN_BLOCKS, diagrams = [];
   for (const reference of REFERENCES) {
     const tree = modelTree(OPS.filter(op => op.reference === reference));
-    const blocks = el('div', { class: 'blocks top' }, ...tree.own.map(op => opButton(op, select)), ...[...tree.children.values()].flatMap(child => blockOf(child, select, REFERENCES.length > 1 ? 1 : 0, few)));
-    const inner = REFERENCES.length > 1 ? el('details', { class: `module ${tone(worstOf(tree))}`, open: false }, el('summary', null, el('strong', null, reference), el('span', { class: 'soft' }, ` ${plural(tree.ops, 'op')}`)), blocks) : blocks;
-    diagrams.push(inner);
+    const apart = REFERENCES.length > 1 || tree.children.size > room, blocks = el('div', { class: 'blocks top' });
+    const fill = () => { if (!blocks.childElementCount) blocks.append(...tree.own.map(op => opButton(op, select)), ...[...tree.children.values()].flatMap(child => blockOf(child, select, REFERENCES.length > 1 ? 1 : 0, few))); };
+    if (!apart) fill();
+    diagrams.push(apart ? el('details', { class: `module ${tone(worstOf(tree))}`, ontoggle: fill }, el('summary', null, el('strong', null, reference || 'all'), el('span', { class: 'soft' }, ` ${plural(tree.ops, 'op')}`)), blocks) : blocks);
   }
   section('model', 'Model', el('p', { class: 'soft' }, 'Modules of the reference, coloured by the worst verdict inside. A tag names how the candidate’s casts differ from the recorded ones.'), ...diagrams);
 }
