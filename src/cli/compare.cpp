@@ -31,7 +31,7 @@ constexpr double kLargestBudget = 1e6;  // replays, GiB
 
 struct CompareOptions {
   Common common;
-  std::string reference, candidate, map, layer = "all", out, thresholds;
+  std::string reference, candidate, map, layer = "all", out, html, thresholds;
   std::vector<std::string> accepted;
   bool diagnose = true;
   double budget_memory = 0, budget_time = VariantBudget{}.replays;
@@ -112,6 +112,7 @@ Report compared(const CompareOptions& options, const Sides& sides, const std::st
 
 void write_reports(const Report& report, const CompareOptions& options) {
   if (!options.common.json.empty()) write_json(report, options.common.json);
+  if (!options.html.empty()) write_html(report, options.html);
   if (options.out.empty()) return;
   parity::write_reports(report, options.out);
   write_result(fs::path(options.out) / "thresholds.json", to_json(limits_of(options)));
@@ -213,8 +214,10 @@ CLI::App* add_two_sided(CLI::App& app, Action& action, const std::string& comman
       ->add_option("--layer", options->layer,
                    "Ops to report: 'all', or globs on reference or candidate paths, comma-separated")
       ->type_name("GLOB");
-  command->add_option("--out", options->out, "Folder for report.md, report.json, junit.xml, thresholds.json")
+  command
+      ->add_option("--out", options->out, "Folder for report.md, report.html, report.json, junit.xml, thresholds.json")
       ->type_name("DIR");
+  command->add_option("--html", options->html, "The report as one page for a browser")->type_name("FILE");
   command->add_option("--thresholds", options->thresholds, "Limits other than the defaults, with reasons (JSON)")
       ->check(existing_file())
       ->type_name("FILE");

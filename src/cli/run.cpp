@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 
 struct RunOptions {
   Common common;
-  std::string layer = "all", model, out = "reports/latest";
+  std::string layer = "all", model, html, out = "reports/latest";
   std::vector<std::string> references;
   std::vector<std::string> dtypes = {"fp64", "fp32", "bf16", "fp16"}, modes = {"forced", "free"};
 };
@@ -136,6 +136,7 @@ class Run {
     report_.machine = this_machine_json();
     parity::write_reports(report_, options_.out, finished);
     if (finished && !options_.common.json.empty()) write_json(report_, options_.common.json);
+    if (finished && !options_.html.empty()) write_html(report_, options_.html);
   }
 
   RunOptions options_;
@@ -167,6 +168,8 @@ void add_run(CLI::App& app, Action& action, const std::string& command_line) {
       ->delimiter(',')
       ->check(CLI::IsMember({"forced", "free"}));
   run->add_option("--out", options->out, "Folder of the reports")->capture_default_str()->type_name("DIR");
+  run->add_option("--html", options->html, "The report as one page for a browser, besides the one in the folder")
+      ->type_name("FILE");
   add_common(*run, options->common);
   run->callback([options, &action, command_line] {
     action = [options, command_line] { return Run(*options, command_line).run(); };

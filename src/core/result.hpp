@@ -85,7 +85,7 @@ struct OpResult {
   std::string not_exercised;              // why agreement here shows little ("constant", …); listed under coverage
   std::vector<Explanation> explanations;  // the best ones first
   std::vector<Element> worst;            // of a row that is not green: the elements with the largest |d|, largest first
-  std::optional<Histogram> histogram;    // of the forced comparison
+  std::optional<Histogram> histogram;    // of the forced comparison; of the free one where there is no other
   std::string source, candidate_source;  // "modeling_llama.py:312 in forward", of each side's code; "" if not recorded
   std::string rerun;                     // command line that computes this row again
 };

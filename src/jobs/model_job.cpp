@@ -113,6 +113,9 @@ class MainJob {
     if (!measure_pair(r, in, pair, run)) return r;
     judge_local(r, in);
     judge_free(r, in, pair.boundary, run, ancestors);
+    const Values& compared = options_.forced ? run.forced : run.free;
+    if (const auto value = compared.find(pair.boundary); value != compared.end())
+      add_spread(r, reference, value->second);
     return r;
   }
 

@@ -10,6 +10,7 @@
 #include "core/error.hpp"
 #include "core/glob.hpp"
 #include "core/precision.hpp"
+#include "jobs/rows.hpp"
 #include "judge/plain.hpp"
 #include "measure/local.hpp"
 #include "measure/measure.hpp"
@@ -135,6 +136,7 @@ class PlainJob {
 void compare_whole(OpResult& row, const at::Tensor& reference, const at::Tensor& candidate) {
   row.free = measure(reference, candidate);
   judge_plain(row, reference.scalar_type(), effective_dtype(candidate, reference.scalar_type()));
+  add_spread(row, reference, candidate);
 }
 
 JobResult run_plain_job(const std::vector<CandidateTensor>& reference, const std::vector<CandidateTensor>& candidate,

@@ -152,6 +152,7 @@ class PortJob {
     judge_port(row, evidence, segments_[row.index], found, limits_);
     if (row.not_exercised.empty()) exercise_.compared(program_.boundaries[row.index].value.id);
     row.explanations = explanations(found);
+    add_spread(row, lanes[kRecorded], value);
     if (options_.paths || (row.gate == Gate::dtype_path && row.verdict == Verdict::fail)) add_path(row, value, event);
   }
 

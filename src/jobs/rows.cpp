@@ -3,6 +3,7 @@
 #include <map>
 
 #include "core/precision.hpp"
+#include "measure/spread.hpp"
 
 namespace parity {
 
@@ -33,6 +34,13 @@ OpResult missing_row(OpResult head, std::string diagnosis) {
   head.gate = Gate::structure;
   head.diagnosis = std::move(diagnosis);
   return head;
+}
+
+void add_spread(OpResult& row, const at::Tensor& reference, const at::Tensor& candidate) {
+  const std::optional<Stats>& measured = row.forced ? row.forced : row.free;
+  if (!measured || measured->count == 0) return;
+  row.histogram = difference_histogram(reference, candidate, *measured);
+  if (row.verdict != Verdict::pass) row.worst = worst_elements(reference, candidate);
 }
 
 }  // namespace parity

@@ -1,5 +1,7 @@
 // What rows of every job begin with.
 #pragma once
+#include <ATen/ATen.h>
+
 #include <string>
 
 #include "core/result.hpp"
@@ -18,5 +20,9 @@ OpResult row_of(const Program& program, size_t boundary);
 
 /// A row for what the reference computes and the candidate has no counterpart of.
 OpResult missing_row(OpResult head, std::string diagnosis);
+
+/// The histogram of a judged row and, when it is not green, its worst elements. `reference` and `candidate`: what
+/// `forced` was measured on (`free`, where the row has no other comparison).
+void add_spread(OpResult& row, const at::Tensor& reference, const at::Tensor& candidate);
 
 }  // namespace parity

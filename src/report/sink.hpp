@@ -16,6 +16,8 @@ void write_junit(const Report& report, const std::filesystem::path& file);  // o
 /// report.md with its SVG plots beside it in `folder` (log-scale error per layer, forced and free, per dtype) and a
 /// file for each recording in `folder`/recordings. Without gnuplot: tables only, and the report says so.
 void write_markdown(const Report& report, const std::filesystem::path& folder);
+/// The whole report as one page for a browser, which needs nothing but itself.
+void write_html(const Report& report, const std::filesystem::path& file);
 /// The screen on a terminal: causes, recordings, kinds, what to run next. Colour only when `colour`.
 std::string console_summary(const Report& report, bool colour);
 

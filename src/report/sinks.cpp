@@ -19,6 +19,9 @@ constexpr std::array kSinks{
               }},
     SinkEntry{"report.md", "for people, with its plots as SVG beside it", false,
               [](const Report& report, const fs::path& folder, std::string_view) { write_markdown(report, folder); }},
+    SinkEntry{
+        "report.html", "one page for a browser: chart, table, every op", false,
+        [](const Report& report, const fs::path& folder, std::string_view file) { write_html(report, folder / file); }},
 };
 
 }  // namespace
