@@ -18,6 +18,7 @@
 #include "jobs/port_job.hpp"
 #include "jobs/sides.hpp"
 #include "jobs/sketch_job.hpp"
+#include "jobs/whole_program.hpp"
 #include "report/sink.hpp"
 #include "report/sinks.hpp"
 #include "trace/machine.hpp"
@@ -34,6 +35,7 @@ struct CompareOptions {
   std::string reference, candidate, map, layer = "all", out, html, thresholds;
   std::vector<std::string> accepted;
   bool diagnose = true;
+  std::optional<double> max_free;
   double budget_memory = 0, budget_time = VariantBudget{}.replays;
 };
 
@@ -118,10 +120,25 @@ void write_reports(const Report& report, const CompareOptions& options) {
   write_result(fs::path(options.out) / "thresholds.json", to_json(limits_of(options)));
 }
 
+// Asked of the result as a whole, when no op is to blame.
+void ask_of_the_whole(const CompareOptions& options, const Sides& sides, Report& report) {
+  if (!options.max_free) return;
+  require_program(sides);
+  Progress progress(100, options.common.quiet);
+  report.whole = named({options.reference}, [&] {
+    return whole_program(*sides.reference.dump, sides.reference.program, report.ops, *options.max_free,
+                         bar(progress, "carrying roundings"));
+  });
+  if (!report.whole) return;
+  report.ops.push_back(whole_program_row(*report.whole));
+  report.ops.back().index = static_cast<int64_t>(sides.reference.program.boundaries.size());
+}
+
 int run_compare(const CompareOptions& options, const std::string& command_line) {
   const Sides sides = open_sides(options.reference, options.candidate, options.map);
   set_threads(options.common, sides.reference.dump.get());
   Report report = compared(options, sides, "", command_line);
+  ask_of_the_whole(options, sides, report);
   if (!options.out.empty()) {
     fs::create_directories(options.out);
     attach_repro(report, sides, options.out);
@@ -226,6 +243,14 @@ CLI::App* add_two_sided(CLI::App& app, Action& action, const std::string& comman
                    "Roundings declared as intended: globs of paths whose gate dtype_path may fail")
       ->delimiter(',')
       ->type_name("GLOB");
+  if (std::string_view(name) == "compare")
+    command
+        ->add_option(
+            "--max-free", options->max_free,
+            "Largest relative L2 of the result, with all inherited error. Beyond it, and when no op is wrong: how "
+            "far valid arithmetics lie apart, and which ops in higher precision would bring how much")
+        ->check(within(0))
+        ->type_name("REL_L2");
   add_budget(*command, *options);
   command->add_flag("!--no-diagnosis", options->diagnose, "Do not test named faults and cast placements (faster)");
   add_common(*command, options->common);

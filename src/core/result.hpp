@@ -130,6 +130,27 @@ struct DtypePath {
   std::vector<CastPlacement> candidates;  // the best first
 };
 
+/// One op of the recorded program kept in higher precision, besides those of the steps before it.
+struct PrecisionStep {
+  std::string path, kind, source;
+  double share = 0;                // of the squared error of the result that its rounding accounts for
+  double amplification = 0;        // of its own relative error on the way to the result
+  double predicted = 0;            // relative L2 of the result against fp64 without the roundings so far
+  std::optional<double> replayed;  // the same, computed
+};
+
+/// The program as a whole, when every op is right and the result still lies further off than was asked.
+struct WholeProgram {
+  double asked = 0;        // largest relative L2 of the free-running result
+  double error = 0;        // what it is
+  double valid_error = 0;  // the furthest that the reference's own program lies from its result in other valid
+                           // arithmetics, free-running
+  double precision = 0;    // the recorded program's result against the same program in fp64
+  double explained = 0;    // share of that, squared, that single roundings explain
+  int64_t roundings = 0;   // ops that round
+  std::vector<PrecisionStep> steps;
+};
+
 struct Report {
   std::string command, date;
   double seconds = 0;
@@ -139,6 +160,7 @@ struct Report {
   std::map<std::string, Coverage> coverage;  // by reference name
   std::vector<std::string> warnings;
   std::vector<DtypePath> dtype_paths;
+  std::optional<WholeProgram> whole;
   std::string repro_file, repro_test;  // the first divergence alone: extract beside the report, C++ test of it
 };
 

@@ -13,6 +13,7 @@
 #include "report/next.hpp"
 #include "report/sink.hpp"
 #include "report/summary.hpp"
+#include "report/whole_program.hpp"
 
 namespace parity {
 namespace {
@@ -133,6 +134,8 @@ std::string kind_table(const Report& report, const Paint& paint) {
 
 std::string notes_text(const Report& report, const Paint& paint) {
   std::string out;
+  if (report.whole)
+    for (const std::string& line : whole_program_lines(*report.whole)) out += fmt::format("{}\n", plain(line));
   for (const std::string& line : condensed_lines(report)) out += fmt::format("{}\n", plain(line));
   const std::vector<std::string> warnings = condensed_warnings(report);
   for (size_t i = 0; i < std::min(warnings.size(), kShownWarnings); ++i)

@@ -183,6 +183,26 @@ json next_json(const Report& report) {
   return out;
 }
 
+json whole_json(const std::optional<WholeProgram>& whole) {
+  if (!whole) return nullptr;
+  json steps = json::array();
+  for (const PrecisionStep& step : whole->steps)
+    steps.push_back({{"path", plain(step.path)},
+                     {"kind", plain(step.kind)},
+                     {"source", plain(step.source)},
+                     {"share", value(step.share)},
+                     {"amplification", value(step.amplification)},
+                     {"predicted", value(step.predicted)},
+                     {"replayed", value(step.replayed)}});
+  return {{"asked", value(whole->asked)},
+          {"error", value(whole->error)},
+          {"valid_error", value(whole->valid_error)},
+          {"precision", value(whole->precision)},
+          {"explained", value(whole->explained)},
+          {"roundings", whole->roundings},
+          {"steps", std::move(steps)}};
+}
+
 json side_json(const Side& side) {
   return {{"path", plain(side.path)},
           {"sha256", plain(side.sha256)},
@@ -246,6 +266,7 @@ json to_json(const Report& report) {
           {"warnings", texts(report.warnings)},
           {"ops", std::move(ops)},
           {"dtype_paths", paths_json(report.dtype_paths)},
+          {"whole_program", whole_json(report.whole)},
           {"video", nullptr}};
 }
 

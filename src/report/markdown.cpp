@@ -10,6 +10,7 @@
 #include "report/markup.hpp"
 #include "report/matrix.hpp"
 #include "report/sink.hpp"
+#include "report/whole_program.hpp"
 
 namespace parity {
 namespace {
@@ -72,8 +73,8 @@ void write_markdown(const Report& report, const std::filesystem::path& folder) {
   for (const RecordingPage& page : pages) write_recording(report, page, drawn, folder);
   std::string text;
   for (const std::string& part : {markdown_head(report), markdown_environment(report), markdown_matrix(report, pages),
-                                  markdown_causes(report, pages), repro(report), statistics(report),
-                                  markdown_plots(report, drawn), markdown_method(report, pages)})
+                                  markdown_causes(report, pages), markdown_whole_program(report), repro(report),
+                                  statistics(report), markdown_plots(report, drawn), markdown_method(report, pages)})
     text += part;
   write_file(folder / "report.md", text);
 }
