@@ -19,6 +19,7 @@ struct PortJobOptions {
   VariantBudget budget;  // of the runs that this takes
   bool paths = false;    // report the best cast placements of every row (diagnose must be on)
   std::function<void(double done)> progress = [](double) {};  // share of the program run
+  GoOn go_on{};
 };
 
 /// One linear pass: at each paired boundary the reference's program has run on the candidate's earlier values in fp64,
