@@ -9,6 +9,8 @@
 
 #include "cli/command.hpp"
 #include "cli/first_divergence.hpp"
+#include "cli/interruption.hpp"
+#include "cli/open_pair.hpp"
 #include "cli/print.hpp"
 #include "core/error.hpp"
 #include "core/named.hpp"
@@ -74,10 +76,38 @@ std::vector<OpResult> untrusted_as_a_whole(const Sides& sides) {
 }
 
 JobResult judged(const Sides& sides, const PortJobOptions& job) {
-  if (sides.sketched()) return run_sketch_job(sides, job.layer);
+  if (sides.sketched()) return run_sketch_job(sides, job.layer, job.go_on);
   if (sides.replayable())
     return run_port_job(*sides.reference.dump, sides.reference.program, sides.candidate.tensors, sides.pairing, job);
-  return run_plain_job(sides.reference.tensors, sides.candidate.tensors, sides.map ? &*sides.map : nullptr, job.layer);
+  return run_plain_job(sides.reference.tensors, sides.candidate.tensors, sides.map ? &*sides.map : nullptr, job.layer,
+                       job.go_on);
+}
+
+// Rows and what goes with them into a report whose head is there.
+void fill(Report& report, const CompareOptions& options, const Sides& sides, JobResult result) {
+  report.ops = std::move(result.rows);
+  report.dtype_paths = std::move(result.dtype_paths);
+  for (OpResult& row : report.ops)
+    row.rerun =
+        fmt::format("parity-check compare '{}' '{}' --layer '{}'", options.reference, options.candidate, row.path);
+  if (result.interrupted)
+    report.ops.push_back(interrupted_comparison(report.ops.size()));
+  else if (report.ops.empty())
+    throw Error(fmt::format("--layer '{}' matches no compared op", options.layer));
+  for (OpResult& row : untrusted_as_a_whole(sides)) report.ops.push_back(std::move(row));
+  report.coverage[""] = std::move(result.coverage);
+  report.warnings.insert(report.warnings.end(), result.warnings.begin(), result.warnings.end());
+}
+
+// What there is of a comparison under way: its JSON alone.
+void write_checkpoint(Report report, const CompareOptions& options, const Sides& sides, JobResult so_far) {
+  if (options.common.json.empty() && options.out.empty()) return;
+  std::stable_sort(so_far.rows.begin(), so_far.rows.end(),
+                   [](const OpResult& a, const OpResult& b) { return a.index < b.index; });
+  so_far.interrupted = true;
+  fill(report, options, sides, std::move(so_far));
+  if (!options.common.json.empty()) write_json(report, options.common.json);
+  if (!options.out.empty()) parity::write_reports(report, options.out, false);
 }
 
 // What `compare`, `paths` and `blame` have in common: everything but what is shown.
@@ -96,18 +126,12 @@ Report compared(const CompareOptions& options, const Sides& sides, const std::st
   Progress progress(100, options.common.quiet);
   job.progress = bar(progress, "comparing");
   const std::vector<std::string> files{options.reference, options.candidate};
+  Report report = named(files, [&] { return head(sides, command_line); });
+  Checkpoints checkpoints([&](const JobResult& so_far) { write_checkpoint(report, options, sides, so_far); });
+  job.go_on = std::ref(checkpoints);
   JobResult result = named(
       files, [&] { return judged(sides, job); }, options.map);
-  Report report = named(files, [&] { return head(sides, command_line); });
-  report.ops = std::move(result.rows);
-  report.dtype_paths = std::move(result.dtype_paths);
-  for (OpResult& row : report.ops)
-    row.rerun =
-        fmt::format("parity-check compare '{}' '{}' --layer '{}'", options.reference, options.candidate, row.path);
-  if (report.ops.empty()) throw Error(fmt::format("--layer '{}' matches no compared op", options.layer));
-  for (OpResult& row : named(files, [&] { return untrusted_as_a_whole(sides); })) report.ops.push_back(std::move(row));
-  report.coverage[""] = std::move(result.coverage);
-  report.warnings.insert(report.warnings.end(), result.warnings.begin(), result.warnings.end());
+  named(files, [&] { fill(report, options, sides, std::move(result)); });
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return report;
 }
@@ -122,7 +146,7 @@ void write_reports(const Report& report, const CompareOptions& options) {
 
 // Asked of the result as a whole, when no op is to blame.
 void ask_of_the_whole(const CompareOptions& options, const Sides& sides, Report& report) {
-  if (!options.max_free) return;
+  if (!options.max_free || is_partial(report)) return;
   require_program(sides);
   Progress progress(100, options.common.quiet);
   report.whole = named({options.reference}, [&] {
@@ -135,13 +159,13 @@ void ask_of_the_whole(const CompareOptions& options, const Sides& sides, Report&
 }
 
 int run_compare(const CompareOptions& options, const std::string& command_line) {
-  const Sides sides = open_sides(options.reference, options.candidate, options.map);
+  const Sides sides = open_pair(options.common, options.reference, options.candidate, options.map);
   set_threads(options.common, sides.reference.dump.get());
   Report report = compared(options, sides, "", command_line);
   ask_of_the_whole(options, sides, report);
   if (!options.out.empty()) {
     fs::create_directories(options.out);
-    attach_repro(report, sides, options.out);
+    if (!is_partial(report)) attach_repro(report, sides, options.out);
   }
   write_reports(report, options);
   if (!options.common.quiet) print("{}\n", Assembled{console_summary(report, want_colour())});
@@ -152,7 +176,7 @@ int run_paths(CompareOptions options, const std::string& command_line) {
   const char* side = "candidate";
   if (options.candidate.empty())
     options.candidate = options.reference, side = "reference";  // which path it took itself
-  const Sides sides = open_sides(options.reference, options.candidate, options.map);
+  const Sides sides = open_pair(options.common, options.reference, options.candidate, options.map);
   require_program(sides);
   set_threads(options.common, sides.reference.dump.get());
   const Report report = compared(options, sides, side, command_line);
@@ -163,10 +187,14 @@ int run_paths(CompareOptions options, const std::string& command_line) {
 }
 
 int run_blame(const CompareOptions& options, const std::string& command_line) {
-  const Sides sides = open_sides(options.reference, options.candidate, options.map);
+  const Sides sides = open_pair(options.common, options.reference, options.candidate, options.map);
   require_program(sides);
   set_threads(options.common, sides.reference.dump.get());
   Report report = compared(options, sides, "", command_line);
+  if (is_partial(report)) {
+    write_reports(report, options);
+    return exit_status(report);
+  }
   Progress progress(100, options.common.quiet);
   const Blame found = named({options.reference, options.candidate}, [&] {
     return blame(*sides.reference.dump, sides.reference.program, sides.candidate.tensors, sides.pairing,

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include "cli/command.hpp"
+#include "cli/open_pair.hpp"
 #include "cli/print.hpp"
 #include "core/error.hpp"
 #include "core/named.hpp"
@@ -22,13 +23,15 @@ struct Options {
 Extracted run(const Options& options) {
   if (std::filesystem::exists(options.out) && std::filesystem::equivalent(options.out, options.file))
     throw Error(fmt::format("{}: would be overwritten by its own extract; choose another -o", options.out));
-  ExtractOptions wanted{options.layer, options.call < 0 ? std::nullopt : std::optional(options.call), nullptr};
+  ExtractOptions wanted{options.layer, options.call < 0 ? std::nullopt : std::optional(options.call), nullptr, nullptr};
+  ShareBar bar("extracting", options.common.quiet);
+  wanted.progress = std::ref(bar);
   if (options.candidate.empty()) {
     const Dump dump(options.file);
     set_threads(options.common, &dump);
     return extract(dump, load_program(dump), wanted, options.out);
   }
-  const Sides sides = open_sides(options.file, options.candidate, options.map);
+  const Sides sides = open_pair(options.common, options.file, options.candidate, options.map);
   require_program(sides);
   set_threads(options.common, sides.reference.dump.get());
   for (const std::string& warning : sides.warnings) print_error("parity-check: {}\n", warning);

@@ -82,23 +82,27 @@ void print_tree(const Program& program, const InspectOptions& options) {
   }
 }
 
-// "modeling_llama.py:243 in forward, linear.py:134 in forward"; "" when no line was recorded.
+// "  modeling_llama.py:243 in forward, linear.py:134 in forward"; "" when no line was recorded.
 std::string lines_of(const Program& program, const Boundary& b) {
   const std::string source = program.source(b.line), library = program.source(b.library_line);
-  return source + (source.empty() || library.empty() ? "" : ", ") + library;
+  return (source.empty() && library.empty() ? "" : "  ") + source + (source.empty() || library.empty() ? "" : ", ") +
+         library;
 }
 
 void print_ops(const Program& program, const InspectOptions& options) {
   for (const Boundary& b : program.boundaries)
     if (matches_layer(b.path, options.layer))
-      print("{:56} {:32} {} {:6}  {}\n", b.call == 0 ? b.path : fmt::format("{} (call {})", b.path, b.call), b.kind,
+      print("{:56} {:32} {} {}{}\n", b.call == 0 ? b.path : fmt::format("{} (call {})", b.path, b.call), b.kind,
             value_text(b.value), b.value.key.empty() ? "" : "stored", lines_of(program, b));
 }
 
 // 0 when the recording is whole, else 1; each problem is one line on standard error.
 int report_problems(const Dump& dump, const InspectOptions& options, nlohmann::json& json) {
   std::vector<std::string> information;
-  const std::vector<std::string> problems = verify(dump, &information);
+  const std::vector<std::string> problems = [&] {
+    ShareBar bar("verifying", options.common.quiet);
+    return verify(dump, &information, std::ref(bar));
+  }();
   for (const std::string& problem : problems) print_error("{}: {}\n", options.file, problem);
   if (!options.common.quiet) {
     for (const std::string& line : information) print("note: {}\n", line);

@@ -111,7 +111,8 @@ Replayed replayed(const ReproOptions& options) {
   if (program.ops.empty())
     throw Error(
         fmt::format("{}: holds no program that could be run; make one with parity-check extract", options.file));
-  Repro repro = run_again(dump, program, precision_of(options.dtype));
+  ShareBar bar("replaying", options.common.quiet);
+  Repro repro = run_again(dump, program, precision_of(options.dtype), std::ref(bar));
   std::string snippet = test_snippet(dump, program, repro);
   return {std::move(repro), std::move(snippet), dump.provenance().contains("extracted")};
 }

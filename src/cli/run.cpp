@@ -13,6 +13,7 @@
 #include "core/progress.hpp"
 #include "jobs/model_job.hpp"
 #include "jobs/sides.hpp"
+#include "judge/model_limits.hpp"
 #include "report/sink.hpp"
 #include "report/sinks.hpp"
 #include "trace/machine.hpp"
@@ -24,7 +25,7 @@ namespace fs = std::filesystem;
 
 struct RunOptions {
   Common common;
-  std::string layer = "all", model, html, out = "reports/latest";
+  std::string layer = "all", model, html, thresholds, out = "reports/latest";
   std::vector<std::string> references;
   std::vector<std::string> dtypes = {"fp64", "fp32", "bf16", "fp16"}, modes = {"forced", "free"};
 };
@@ -55,6 +56,7 @@ class Run {
   }
 
   int run() {
+    if (!options_.thresholds.empty()) set_model_limits(read_model_limits(options_.thresholds));
     std::vector<fs::path> files(options_.references.begin(), options_.references.end());
     if (files.empty()) files = embedded_dumps();
     Progress progress(static_cast<int64_t>(files.size()) * 10, options_.common.quiet);
@@ -135,6 +137,7 @@ class Run {
     report_.seconds = std::chrono::duration<double>(now - start_).count();
     report_.machine = this_machine_json();
     parity::write_reports(report_, options_.out, finished);
+    if (finished) write_result(fs::path(options_.out) / "thresholds.json", to_json(model_limits()));
     if (finished && !options_.common.json.empty()) write_json(report_, options_.common.json);
     if (finished && !options_.html.empty()) write_html(report_, options_.html);
   }
@@ -167,6 +170,9 @@ void add_run(CLI::App& app, Action& action, const std::string& command_line) {
   run->add_option("--mode", options->modes, "forced: each op on the reference's inputs; free: the model on its own")
       ->delimiter(',')
       ->check(CLI::IsMember({"forced", "free"}));
+  run->add_option("--thresholds", options->thresholds, "Limits other than the defaults, with reasons (JSON)")
+      ->check(existing_file())
+      ->type_name("FILE");
   run->add_option("--out", options->out, "Folder of the reports")->capture_default_str()->type_name("DIR");
   run->add_option("--html", options->html, "The report as one page for a browser, besides the one in the folder")
       ->type_name("FILE");

@@ -36,4 +36,15 @@ void Progress::clear() {
   shown_ = false;
 }
 
+void ShareBar::operator()(double done) {
+  constexpr int kParts = 100;
+  if (!progress_) progress_.emplace(kParts, quiet_);
+  for (; shown_ < static_cast<int>(kParts * done); ++shown_) progress_->step(what_);
+}
+
+ShareDone part_of(const ShareDone& whole, double begin, double end) {
+  if (!whole) return nullptr;
+  return [whole, begin, end](double done) { whole(begin + (end - begin) * done); };
+}
+
 }  // namespace parity

@@ -2,6 +2,8 @@
 // pipe.
 #pragma once
 #include <chrono>
+#include <functional>
+#include <optional>
 #include <string>
 
 namespace parity {
@@ -24,5 +26,24 @@ class Progress {
   bool shown_ = false, enabled_;
   std::chrono::steady_clock::time_point start_;
 };
+
+/// Told by long work what share of it is done, 0 to 1; empty: nobody listens.
+using ShareDone = std::function<void(double done)>;
+
+/// A bar for such work, shown as `Progress` is, from the first share that it is told: pass std::ref of it.
+class ShareBar {
+ public:
+  ShareBar(std::string what, bool quiet) : what_(std::move(what)), quiet_(quiet) {}
+  void operator()(double done);
+
+ private:
+  std::string what_;
+  bool quiet_;
+  std::optional<Progress> progress_;
+  int shown_ = 0;
+};
+
+/// The same for a part of the work, from share `begin` to share `end` of the whole.
+ShareDone part_of(const ShareDone& whole, double begin, double end);
 
 }  // namespace parity

@@ -23,12 +23,16 @@ struct Reference {
 
 class Verifier {
  public:
-  Verifier(const Dump& dump, std::vector<std::string>* information) : dump_(dump), information_(information) {}
+  Verifier(const Dump& dump, std::vector<std::string>* information, const ShareDone& progress)
+      : dump_(dump), information_(information), progress_(progress) {}
 
   std::vector<std::string> run() {
     if (!dump_.complete()) problem("the recording is incomplete: it was interrupted, or an exception left it");
     for (size_t i = 0; i < dump_.events().size(); ++i) collect(dump_.events()[i], i + 1);
-    for (const auto& [key, reference] : references_) check_value(key, reference);
+    for (size_t done = 0; const auto& [key, reference] : references_) {
+      check_value(key, reference);
+      if (progress_) progress_(static_cast<double>(++done) / static_cast<double>(references_.size()));
+    }
     if (dump_.level() == "sketch") check_sketches();
     check_links();
     for (const std::string& key : dump_.value_keys())
@@ -134,6 +138,7 @@ class Verifier {
 
   const Dump& dump_;
   std::vector<std::string>* information_;
+  const ShareDone& progress_;
   std::map<std::string, Reference> references_;  // by key
   std::set<std::string> sketches_;               // keys of sketches
   std::set<std::string> named_;                  // "weights/…", "inputs/…" of leaves
@@ -142,8 +147,8 @@ class Verifier {
 
 }  // namespace
 
-std::vector<std::string> verify(const Dump& dump, std::vector<std::string>* information) {
-  return Verifier(dump, information).run();
+std::vector<std::string> verify(const Dump& dump, std::vector<std::string>* information, const ShareDone& progress) {
+  return Verifier(dump, information, progress).run();
 }
 
 }  // namespace parity

@@ -1,5 +1,6 @@
 // What every comparison gives: rows and what goes with them.
 #pragma once
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,10 @@ struct JobResult {
   Coverage coverage;
   std::vector<DtypePath> dtype_paths;
   std::vector<std::string> warnings;
+  bool interrupted = false;  // rows end where the job was asked to stop
 };
+
+/// Asked again and again while a job runs, with what it has so far; false: stop, and give that. Empty: never.
+using GoOn = std::function<bool(const JobResult& so_far)>;
 
 }  // namespace parity

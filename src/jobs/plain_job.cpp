@@ -30,14 +30,16 @@ void set(OpResult& row, Verdict verdict, std::string text, Gate gate = Gate::str
 class PlainJob {
  public:
   PlainJob(const std::vector<CandidateTensor>& reference, const std::vector<CandidateTensor>& candidate,
-           const NameMap* map, const std::string& layer)
-      : reference_(reference), candidate_(candidate), map_(map), layer_(layer) {}
+           const NameMap* map, const std::string& layer, const GoOn& go_on)
+      : reference_(reference), candidate_(candidate), map_(map), layer_(layer), go_on_(go_on) {}
 
   JobResult run() {
     pair_by_name();
     pair_by_content();
-    for (size_t r = 0; r < reference_.size(); ++r)
+    for (size_t r = 0; r < reference_.size() && !result_.interrupted; ++r) {
       if (matches_layer(reference_[r].path, layer_)) result_.rows.push_back(row(r));
+      result_.interrupted = go_on_ && !go_on_(result_);
+    }
     for (size_t c = 0; c < candidate_.size(); ++c)
       if (!taken_.contains(c)) result_.coverage.unmatched_candidates.push_back(candidate_[c].path);
     result_.warnings.emplace_back(
@@ -126,6 +128,7 @@ class PlainJob {
   const std::vector<CandidateTensor>& candidate_;
   const NameMap* map_;
   const std::string& layer_;
+  const GoOn& go_on_;
   std::map<size_t, Partner> partners_;  // by reference tensor
   std::set<size_t> taken_;
   JobResult result_;
@@ -140,8 +143,8 @@ void compare_whole(OpResult& row, const at::Tensor& reference, const at::Tensor&
 }
 
 JobResult run_plain_job(const std::vector<CandidateTensor>& reference, const std::vector<CandidateTensor>& candidate,
-                        const NameMap* map, const std::string& layer) {
-  return PlainJob(reference, candidate, map, layer).run();
+                        const NameMap* map, const std::string& layer, const GoOn& go_on) {
+  return PlainJob(reference, candidate, map, layer, go_on).run();
 }
 
 }  // namespace parity

@@ -11,7 +11,7 @@ namespace parity {
 /// fail; what lies between is inconclusive, because without a program nobody can tell whose error it is. Throws Error
 /// for a map rule that matches nothing.
 JobResult run_plain_job(const std::vector<CandidateTensor>& reference, const std::vector<CandidateTensor>& candidate,
-                        const NameMap* map, const std::string& layer);
+                        const NameMap* map, const std::string& layer, const GoOn& go_on = nullptr);
 
 /// Measures two whole tensors of one shape and dtype class, and judges the row.
 void compare_whole(OpResult& row, const at::Tensor& reference, const at::Tensor& candidate);

@@ -42,6 +42,8 @@ std::vector<ReplayOptions> lane_options() {
   return lanes;
 }
 
+struct Stopped {};  // thrown through the replay by a visitor that was asked to stop
+
 class PortJob {
  public:
   PortJob(const Dump& dump, const Program& program, const std::vector<CandidateTensor>& candidate,
@@ -73,9 +75,15 @@ class PortJob {
       variants = findings_->variants(options_.progress);
     }
     const auto ran = [this](int op, const auto& value) { exercise_.ran(op, value); };
-    const auto reports = replay_in_step(dump_, program_, lane_options(), visit, variants, ran);
-    for (const std::string& op : reports[kOracle].lowered) result_.warnings.push_back("not fp64 in the oracle: " + op);
-    report_coverage(reports[kRecorded].opaque);
+    try {
+      const auto reports = replay_in_step(dump_, program_, lane_options(), visit, variants, ran);
+      for (const std::string& op : reports[kOracle].lowered)
+        result_.warnings.push_back("not fp64 in the oracle: " + op);
+      report_coverage(reports[kRecorded].opaque);
+    } catch (const Stopped&) {  // what is missing was not looked for, and nothing is said about it
+      result_.interrupted = true;
+      result_.coverage.paired = static_cast<int64_t>(result_.rows.size());
+    }
     std::stable_sort(result_.rows.begin(), result_.rows.end(),
                      [](const OpResult& a, const OpResult& b) { return a.index < b.index; });
     return std::move(result_);
@@ -91,6 +99,7 @@ class PortJob {
   }
 
   Replacements cross(const BoundaryEvent& event) {
+    if (options_.go_on && !options_.go_on(result_)) throw Stopped{};
     Replacements replacements(kLanes);
     const at::Tensor recorded = reproduction_.check(event.boundary, event.computed[kOwn]);
     if (recorded.defined()) replacements[kOwn] = recorded;

@@ -20,6 +20,7 @@ struct PortJobOptions {
   bool paths = false;              // report the best cast placements of every row (diagnose must be on)
   std::string side = "candidate";  // whose values these are: "reference" when it is compared with itself
   std::function<void(double done)> progress = [](double) {};  // share of the program run
+  GoOn go_on{};
 };
 
 /// One linear pass: at each paired boundary the reference's program has run on the candidate's earlier values in fp64,

@@ -28,8 +28,8 @@ bool all_equal(const Stats& stats) { return stats.count == 0 || stats.bitwise_eq
 
 class Runner {
  public:
-  Runner(const Dump& dump, const Program& program, Precision precision)
-      : dump_(dump), program_(program), precision_(precision) {
+  Runner(const Dump& dump, const Program& program, Precision precision, const ShareDone& progress)
+      : dump_(dump), program_(program), precision_(precision), progress_(progress) {
     for (const auto& result : result_paths(dump, program)) results_.insert(result);
     repro_.same_kernels = other_kernels(dump.provenance()).empty();
   }
@@ -39,10 +39,11 @@ class Runner {
     lanes[kAskedRun].precision = precision_;
     lanes[kExactRun].arithmetic = Arithmetic::exact;
     lanes[kReorderedRun].arithmetic = Arithmetic::reordered;
-    const auto reports = replay_in_step(dump_, program_, lanes, [&](const BoundaryEvent& event) -> Replacements {
+    const auto visit = [&](const BoundaryEvent& event) -> Replacements {
       cross(event);
       return {};
-    });
+    };
+    const auto reports = replay_in_step(dump_, program_, lanes, visit, {}, done_by_op());
     repro_.opaque = reports[kAskedRun].opaque;
     repro_.executed =
         std::any_of(program_.ops.begin(), program_.ops.end(), [](const Op& op) { return op.opaque.empty(); });
@@ -53,6 +54,11 @@ class Runner {
   }
 
  private:
+  OpObserver done_by_op() const {
+    if (!progress_) return nullptr;
+    return [this](int op, const auto&) { progress_((op + 1) / static_cast<double>(program_.ops.size())); };
+  }
+
   bool is_result(const Boundary& b) const { return results_.contains({b.path, b.call}); }
 
   void cross(const BoundaryEvent& event) {
@@ -97,14 +103,15 @@ class Runner {
   const Dump& dump_;
   const Program& program_;
   Precision precision_;
+  const ShareDone& progress_;
   std::set<std::pair<std::string, int>> results_;
   Repro repro_;
 };
 
 }  // namespace
 
-Repro run_again(const Dump& dump, const Program& program, Precision precision) {
-  return Runner(dump, program, precision).run();
+Repro run_again(const Dump& dump, const Program& program, Precision precision, const ShareDone& progress) {
+  return Runner(dump, program, precision, progress).run();
 }
 
 }  // namespace parity

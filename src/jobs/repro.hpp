@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/precision.hpp"
+#include "core/progress.hpp"
 #include "core/stats.hpp"
 #include "trace/program.hpp"
 
@@ -41,6 +42,6 @@ struct Repro {
 
 /// Under Precision::recorded on the kind of machine that recorded it, a result is reproduced when all its bits are;
 /// otherwise when rel_l2 is within `limit`. Throws Error when no result is stored, and as `replay`.
-Repro run_again(const Dump& dump, const Program& program, Precision precision);
+Repro run_again(const Dump& dump, const Program& program, Precision precision, const ShareDone& progress = nullptr);
 
 }  // namespace parity

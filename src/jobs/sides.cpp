@@ -73,9 +73,9 @@ void warn(Sides& sides) {
                              nlohmann::json::diff(here, there).dump());
 }
 
-void pair_up(Sides& sides) {
+void pair_up(Sides& sides, const ShareDone& progress) {
   sides.pairing = pair_recordings(*sides.reference.dump, sides.reference.program, sides.candidate.tensors,
-                                  &sides.candidate.program, sides.map ? &*sides.map : nullptr);
+                                  &sides.candidate.program, sides.map ? &*sides.map : nullptr, progress);
   sides.warnings = sides.pairing.notes;
   size_t guessed = 0;
   for (const PortPair& pair : sides.pairing.pairs) guessed += pair.confidence < 1;
@@ -89,14 +89,15 @@ void pair_up(Sides& sides) {
 }  // namespace
 
 Sides open_sides(const std::filesystem::path& reference, const std::filesystem::path& candidate,
-                 const std::filesystem::path& map) {
+                 const std::filesystem::path& map, const ShareDone& pairing) {
   Sides sides;
   sides.reference = open_side(reference);
-  open_candidate(sides, candidate, map);
+  open_candidate(sides, candidate, map, pairing);
   return sides;
 }
 
-void open_candidate(Sides& sides, const std::filesystem::path& candidate, const std::filesystem::path& map) {
+void open_candidate(Sides& sides, const std::filesystem::path& candidate, const std::filesystem::path& map,
+                    const ShareDone& pairing) {
   sides.candidate = open_side(candidate);
   sides.map.reset();
   sides.pairing = {};
@@ -111,7 +112,7 @@ void open_candidate(Sides& sides, const std::filesystem::path& candidate, const 
   named(
       {sides.reference.file.string(), candidate.string()},
       [&] {
-        if (sides.replayable()) pair_up(sides);
+        if (sides.replayable()) pair_up(sides, pairing);
         warn(sides);
       },
       map.string());

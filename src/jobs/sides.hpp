@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/progress.hpp"
 #include "core/result.hpp"
 #include "pair/candidate.hpp"
 #include "pair/port_pairing.hpp"
@@ -35,10 +36,11 @@ struct Sides {
 /// Opens, pairs (map file "": none; by what names leave over: content and order) and checks.
 /// Throws Error for files that cannot be used and for sides without a comparable tensor.
 Sides open_sides(const std::filesystem::path& reference, const std::filesystem::path& candidate,
-                 const std::filesystem::path& map);
+                 const std::filesystem::path& map, const ShareDone& pairing = nullptr);
 
 /// Another candidate beside the reference that `sides` has open already. Throws as `open_sides`.
-void open_candidate(Sides& sides, const std::filesystem::path& candidate, const std::filesystem::path& map);
+void open_candidate(Sides& sides, const std::filesystem::path& candidate, const std::filesystem::path& map,
+                    const ShareDone& pairing = nullptr);
 
 /// What two recordings of one model class are configured differently in ("layer_norm_eps 1e-05 and 1e-06"), apart from
 /// names, versions and dtypes; "" when they agree, or are of two classes, or one holds no configuration.

@@ -22,9 +22,10 @@ constexpr double kJump = 4;
 
 class SketchJob {
  public:
-  SketchJob(const Sides& sides, const std::string& layer)
+  SketchJob(const Sides& sides, const std::string& layer, const GoOn& go_on)
       : sides_(sides),
         layer_(layer),
+        go_on_(go_on),
         reference_(sketch_side(sides.reference)),
         candidate_(sketch_side(sides.candidate)) {}
 
@@ -33,7 +34,8 @@ class SketchJob {
     for (const SketchSideTensor& t : reference_)
       if (is_half(t.dtype)) inherited_ = std::max(inherited_, unit_roundoff(t.dtype));
     const std::vector<bool> covered = covered_by_later();
-    for (size_t r = 0; r < reference_.size(); ++r) {
+    for (size_t r = 0; r < reference_.size() && !result_.interrupted; ++r) {
+      result_.interrupted = go_on_ && !go_on_(result_);
       if (!matches_layer(reference_[r].path, layer_)) continue;
       if (partners_.contains(r))
         result_.rows.push_back(row(r));
@@ -215,6 +217,7 @@ class SketchJob {
 
   const Sides& sides_;
   const std::string& layer_;
+  const GoOn& go_on_;
   const std::vector<SketchSideTensor> reference_, candidate_;
   std::map<size_t, Partner> partners_;  // by reference tensor
   std::set<size_t> taken_;
@@ -226,6 +229,8 @@ class SketchJob {
 
 }  // namespace
 
-JobResult run_sketch_job(const Sides& sides, const std::string& layer) { return SketchJob(sides, layer).run(); }
+JobResult run_sketch_job(const Sides& sides, const std::string& layer, const GoOn& go_on) {
+  return SketchJob(sides, layer, go_on).run();
+}
 
 }  // namespace parity

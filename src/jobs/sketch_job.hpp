@@ -9,6 +9,6 @@ namespace parity {
 /// both sides hold whole are measured as run_plain_job does. The models' inputs and weights are compared where both
 /// sides name them alike (rows `inputs/<call>/<name>`, `weights/<name>`). Throws Error for a damaged sketch and for a
 /// map rule that matches nothing.
-JobResult run_sketch_job(const Sides& sides, const std::string& layer);
+JobResult run_sketch_job(const Sides& sides, const std::string& layer, const GoOn& go_on = nullptr);
 
 }  // namespace parity

@@ -75,27 +75,36 @@ nlohmann::json parse(const std::filesystem::path& file) {
 
 }  // namespace
 
-Thresholds read_thresholds(const std::filesystem::path& file) {
-  Thresholds limits;
+std::map<std::string, Threshold> read_threshold_file(const std::filesystem::path& file,
+                                                     std::vector<std::string>& accepted) {
+  std::map<std::string, Threshold> found;
   const nlohmann::json content = parse(file);  // outlives the loop over its items
   for (const auto& [name, given] : content.items()) {
     if (name == "accept_paths") {
       if (!given.is_array() || !std::all_of(given.begin(), given.end(), [](const auto& g) { return g.is_string(); }))
         throw Error(fmt::format("{}: accept_paths must be a list of path globs", file.string()));
-      for (const auto& glob : given) limits.accepted.push_back(glob.get<std::string>());
+      for (const auto& glob : given) accepted.push_back(glob.get<std::string>());
       continue;
     }
-    Threshold* found = nullptr;
-    for (const auto& [known, threshold] : kEntries)
-      if (name == known) found = &(limits.*threshold);
-    if (found == nullptr) throw Error(fmt::format("{}: there is no threshold '{}'", file.string(), name));
     if (!given.is_object() || !given.contains("value") || !given["value"].is_number() || !given.contains("origin") ||
         !given["origin"].is_string() || given["origin"].get<std::string>().empty())
       throw Error(fmt::format("{}: '{}' needs a number 'value' and an 'origin' that says why", file.string(), name));
     const double value = given["value"].get<double>();
-    if (!(value > 0) || !std::isfinite(value))
+    const bool zero_allowed = name.ends_with("_in_u");
+    if (!(value > 0 || (zero_allowed && value == 0)) || !std::isfinite(value))
       throw Error(fmt::format("{}: '{}' must be a positive number", file.string(), name));
-    *found = {value, given["origin"].get<std::string>()};
+    found.emplace(name, Threshold{value, given["origin"].get<std::string>()});
+  }
+  return found;
+}
+
+Thresholds read_thresholds(const std::filesystem::path& file) {
+  Thresholds limits;
+  for (const auto& [name, given] : read_threshold_file(file, limits.accepted)) {
+    const auto known =
+        std::find_if(std::begin(kEntries), std::end(kEntries), [&](const Entry& e) { return e.name == name; });
+    if (known == std::end(kEntries)) throw Error(fmt::format("{}: there is no threshold '{}'", file.string(), name));
+    limits.*(known->threshold) = given;
   }
   return limits;
 }

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -75,6 +76,11 @@ struct Thresholds {
   std::vector<std::string>
       accepted;  // declared roundings: globs of paths whose dtype_path failures pass (--accept-path)
 };
+
+/// What a file of thresholds gives, by name; globs of "accept_paths" go into `accepted`. Throws Error for an unreadable
+/// file, values that are not numbers above 0 (0 itself where the name ends in _in_u), and a value without origin.
+std::map<std::string, Threshold> read_threshold_file(const std::filesystem::path& file,
+                                                     std::vector<std::string>& accepted);
 
 /// Defaults changed by a file {"name": {"value": 1, "origin": "why"}, …, "accept_paths": ["blocks.*.norm1"]}.
 /// Throws Error for unreadable files, unknown names, values that are not positive numbers, and a change without origin.

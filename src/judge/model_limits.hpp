@@ -1,7 +1,9 @@
 // Every number that decides a verdict of the main job (`run`), each with where it came from.
 #pragma once
-#include <span>
+#include <filesystem>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "judge/limits.hpp"
 
@@ -9,14 +11,14 @@ namespace parity {
 
 /// What is promised of an op kind when both sides run it teacher-forced, in the same dtypes, on the same kernels.
 struct KindLimit {
-  std::string_view kind;
+  std::string kind;
   double min_equal_share;  // of bitwise equal elements
   double max_rel_l2_in_u;  // relative L2 in unit roundoffs of the output's dtype
-  std::string_view reason;
+  std::string reason;
 };
 
 /// One row a kind.
-std::span<const KindLimit> kind_limits();
+std::vector<KindLimit> kind_limits();
 /// The limit of a kind, or nullptr: a row without a limit is never green.
 const KindLimit* find_limit(std::string_view kind);
 
@@ -46,12 +48,20 @@ struct ModelLimits {
   Threshold severe_factor{5,
                           "times the limit: beyond it no rounding is left to blame and the row fails; between the two "
                           "it is inconclusive"};
+  std::vector<KindLimit> kinds = kind_limits();
+  std::vector<std::string> accepted;  // declared roundings: globs of paths whose dtype_path failures pass
 };
 
-inline const ModelLimits& model_limits() {
-  static const ModelLimits limits;
-  return limits;
-}
+/// Those in force: the defaults until others are set, before anything is judged.
+const ModelLimits& model_limits();
+void set_model_limits(ModelLimits limits);
+
+/// Defaults changed by a file {"name": {"value": 1, "origin": "why"}, …, "accept_paths": ["blocks.*.norm1"]}; those of
+/// a kind are "linear.bitwise_equal_share" and "linear.rel_l2_in_u". Throws Error as read_thresholds does.
+ModelLimits read_model_limits(const std::filesystem::path& file);
+
+/// All of them, as the file has them.
+nlohmann::json to_json(const ModelLimits& limits);
 
 /// How many perturbed runs the amplification is the largest of.
 inline constexpr int kPerturbedRuns = 4;

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/progress.hpp"
 #include "core/result.hpp"
 #include "pair/candidate.hpp"
 #include "pair/name_map.hpp"
@@ -33,6 +34,6 @@ PortPairing pair_by_name(const Program& reference, const std::vector<CandidateTe
 
 /// As above, then automatically what is left (pair/by_content.hpp).
 PortPairing pair_recordings(const Dump& dump, const Program& reference, const std::vector<CandidateTensor>& candidate,
-                            const Program* candidate_program, const NameMap* map);
+                            const Program* candidate_program, const NameMap* map, const ShareDone& progress = nullptr);
 
 }  // namespace parity

@@ -15,16 +15,19 @@
 namespace parity {
 namespace {
 
+constexpr double kSidesLookedAt = 2;
+
 struct Prints {
   std::vector<size_t> index;  // boundary or candidate tensor
   std::vector<NamedTensor> tensors;
 };
 
 // The reference's own values, looked at once and not kept.
-Prints reference_prints(const Dump& dump, const Program& program) {
+Prints reference_prints(const Dump& dump, const Program& program, const ShareDone& progress) {
   Prints prints;
   replay(dump, program, {}, [&](size_t b, const at::Tensor& value) -> std::optional<at::Tensor> {
     const Boundary& boundary = program.boundaries[b];
+    if (progress) progress(static_cast<double>(b + 1) / static_cast<double>(program.boundaries.size()));
     if (boundary.comparable) {
       prints.index.push_back(b);
       prints.tensors.push_back(
@@ -35,13 +38,14 @@ Prints reference_prints(const Dump& dump, const Program& program) {
   return prints;
 }
 
-Prints candidate_prints(const std::vector<CandidateTensor>& candidate) {
+Prints candidate_prints(const std::vector<CandidateTensor>& candidate, const ShareDone& progress) {
   Prints prints;
   for (size_t c = 0; c < candidate.size(); ++c) {
     if (candidate[c].of_op) continue;
     prints.index.push_back(c);
     prints.tensors.push_back({candidate[c].path, candidate[c].call, candidate[c].dtype, candidate[c].shape,
                               fingerprint_of(candidate[c].load())});
+    if (progress) progress(static_cast<double>(c + 1) / static_cast<double>(candidate.size()));
   }
   return prints;
 }
@@ -170,7 +174,7 @@ void name_repeats(PortPairing& pairing, const std::vector<CandidateTensor>& cand
 }  // namespace
 
 PortPairing pair_recordings(const Dump& dump, const Program& reference, const std::vector<CandidateTensor>& candidate,
-                            const Program* candidate_program, const NameMap* map) {
+                            const Program* candidate_program, const NameMap* map, const ShareDone& progress) {
   PortPairing pairing = pair_by_name(reference, candidate, candidate_program, map);
   const bool left_over =
       std::any_of(pairing.unmatched.begin(), pairing.unmatched.end(), [&](size_t c) { return !candidate[c].of_op; });
@@ -178,7 +182,8 @@ PortPairing pair_recordings(const Dump& dump, const Program& reference, const st
     return shapes_differ(pair, reference, candidate);
   });
   if (!left_over && !other_shapes) return pairing;
-  const Prints here = reference_prints(dump, reference), there = candidate_prints(candidate);
+  const Prints here = reference_prints(dump, reference, part_of(progress, 0, 1 / kSidesLookedAt)),
+               there = candidate_prints(candidate, part_of(progress, 1 / kSidesLookedAt, 1));
   find_layouts(pairing, reference, candidate, here, there);
   if (!left_over) return pairing;
   drop_crossed_names(pairing, here, there);

@@ -40,12 +40,13 @@ at::Tensor memory_behind(const std::vector<at::Tensor>& members) {
 }  // namespace
 
 Approach::Approach(const Dump& dump, const Program& program, const Flow& flow, const Selection& selection,
-                   std::set<int64_t> wanted, const PortValues& port)
+                   std::set<int64_t> wanted, const PortValues& port, ShareDone progress)
     : program_(program),
       flow_(flow),
       selection_(selection),
       wanted_(std::move(wanted)),
       port_(port),
+      progress_(std::move(progress)),
       leaves_(dump, program, flow),
       lane_(dump, program, flow, leaves_, options_for(selection, port != nullptr)) {
   for (const Leaf& leaf : program.leaves)  // a held alias is made from its base
@@ -57,6 +58,7 @@ void Approach::hold(int64_t id) {
 }
 
 void Approach::step(int op) {
+  if (progress_) progress_((op + 1) / static_cast<double>(selection_.end));
   if (lane_.skips(op)) return;
   lane_.step(op);
   for (const int64_t id : flow_.ops[op].reads) hold(id);

@@ -15,7 +15,7 @@ class Approach {
   /// `wanted`: ids to be held. With `port` the program runs from its beginning and goes on from the port's values
   /// wherever they are given; without, stored values are loaded and only what is missing is computed.
   Approach(const Dump& dump, const Program& program, const Flow& flow, const Selection& selection,
-           std::set<int64_t> wanted, const PortValues& port);
+           std::set<int64_t> wanted, const PortValues& port, ShareDone progress);
 
   void run_to_begin();
   void run_selection();
@@ -33,6 +33,7 @@ class Approach {
   const Selection& selection_;
   std::set<int64_t> wanted_;
   const PortValues& port_;
+  ShareDone progress_;
   Leaves leaves_;
   Lane lane_;
   size_t next_boundary_ = 0;

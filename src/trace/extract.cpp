@@ -39,7 +39,8 @@ class Extraction {
         flow_(analyse_flow(program)),
         selection_(select(dump, program, flow_, options.path, options.call)),
         events_(events_of(dump, program, flow_, selection_)),
-        approach_(dump, program, flow_, selection_, wanted_ids(events_, selection_), no_port_),
+        approach_(dump, program, flow_, selection_, wanted_ids(events_, selection_), no_port_,
+                  part_of(options.progress, 0, options.port ? .5 : 1)),
         writer_(file, head()) {
     for (const Leaf& leaf : program.leaves) {
       leaves_[leaf.value.id] = &leaf;
@@ -204,7 +205,8 @@ class Extraction {
 
   void add_port() {
     json inputs = json::array(), outputs = json::array();
-    Approach port(dump_, program_, flow_, selection_, wanted_ids(events_, selection_), options_.port);
+    Approach port(dump_, program_, flow_, selection_, wanted_ids(events_, selection_), options_.port,
+                  part_of(options_.progress, .5, 1));
     port.run_to_begin();
     for (const EnteringLeaf& leaf : entering_) {
       const at::Tensor state = state_with(leaf, entering_, [&](int64_t id) { return port.find(id); });

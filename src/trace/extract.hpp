@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/progress.hpp"
 #include "trace/program.hpp"
 
 namespace parity {
@@ -18,6 +19,7 @@ struct ExtractOptions {
   std::string path;         // "blocks.0.norm1", "blocks.0/add.1"
   std::optional<int> call;  // which of several calls
   PortValues port;  // with it: the port's inputs (the program run on its values up to here) and outputs are kept too
+  ShareDone progress{};
 };
 
 struct Extracted {
