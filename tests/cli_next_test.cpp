@@ -49,8 +49,8 @@ void write_linear(const std::filesystem::path& path, double factor) {
   const auto op = [&](const char* name, const json& arguments, const json& out) {
     file.event({{"e", "op"}, {"op", name}, {"in", 1}, {"args", arguments}, {"kwargs", json::object()}, {"out", {out}}});
   };
-  op("aten::t", {ref(1)}, value_json(2, wt, "2"));
-  op("aten::mm", {ref(0), ref(2)}, value_json(3, y, "3"));
+  op("aten::t", json::array({ref(1)}), value_json(2, wt, "2"));
+  op("aten::mm", json::array({ref(0), ref(2)}), value_json(3, y, "3"));
   for (const int id : {1, 0})
     file.event({{"e", "ret"}, {"id", id}, {"outputs", json::array({named_value(3, y, "y")})}});
   file.close();

@@ -1,5 +1,7 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "report/markup.hpp"
 #include "report/sink.hpp"
 #include "report_golden.hpp"
@@ -44,7 +46,13 @@ TEST_CASE("report: many failures are cut on the console, and it says so") {
   Report r = test::sample_report();
   const OpResult failing = r.ops[2];
   for (int i = 0; i < 100; ++i) r.ops.push_back(failing);
-  CHECK(console_summary(r, false).find("… and 83 more failures") != std::string::npos);
+  const std::string one = console_summary(r, false);  // of one cause: one finding
+  CHECK(one.find("101 rows, gate dtype_path, attention: a rounding is placed differently") != std::string::npos);
+  CHECK(one.find(" and 97 more\n") != std::string::npos);
+  for (int i = 0; i < 100; ++i) r.ops[r.ops.size() - 100 + static_cast<size_t>(i)].kind = "kind" + std::to_string(i);
+  const std::string many = console_summary(r, false);
+  CHECK(many.find("… and 98 more causes") != std::string::npos);
+  CHECK(std::count(many.begin(), many.end(), '\n') < 80);
 }
 
 TEST_CASE("report: plain text keeps letters and shows what is invisible") {

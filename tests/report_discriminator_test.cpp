@@ -80,7 +80,7 @@ TEST_CASE("report: a pair of attributes is named where no single one splits as w
   const Report rows = transformer(6);
   const std::string found =
       attribute(failing_where(rows, [](const OpResult& op) { return op.kind == "linear" && op.dtype == "bf16"; }));
-  CHECK(found == "dtype = bf16 and kind = linear");
+  CHECK(found == "kind = linear and dtype = bf16");
   // With a few others that do not fit: still the same, with its numbers.
   int n = 0;
   const auto noisy = discriminate(failing_where(rows, [&](const OpResult& op) {
@@ -88,7 +88,7 @@ TEST_CASE("report: a pair of attributes is named where no single one splits as w
     return (op.kind == "linear" && op.dtype == "bf16") || other;
   }));
   REQUIRE(noisy);
-  CHECK(noisy->attribute == "dtype = bf16 and kind = linear");
+  CHECK(noisy->attribute == "kind = linear and dtype = bf16");
   CHECK(noisy->failing_without == 2);
 }
 

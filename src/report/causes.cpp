@@ -36,13 +36,15 @@ std::string without_places(std::string text) {
   return text;
 }
 
-/// Numbers and what stands in brackets differ from row to row.
+/// Numbers and what stands in brackets differ from row to row; "fp64" is no number.
 std::string without_numbers(const std::string& text) {
   std::string out;
   int depth = 0;
+  bool word = false;
   for (const char c : text) {
+    word = std::isalpha(static_cast<unsigned char>(c)) || (word && std::isdigit(static_cast<unsigned char>(c)));
     if (c == '(' || c == '[') ++depth;
-    const bool number = std::isdigit(static_cast<unsigned char>(c));
+    const bool number = !word && std::isdigit(static_cast<unsigned char>(c));
     if (depth > 0 || number) {
       if (!out.ends_with("…")) out += "…";
     } else if (!(c == '.' && out.ends_with("…"))) {

@@ -84,7 +84,8 @@ std::string markdown_environment(const Report& report) {
   std::string out = "## Environment\n\n";
   std::vector<std::string> cells{""}, rule{"---"}, alone(machines.columns.size());
   for (const std::string& column : machines.columns) cells.push_back(column), rule.emplace_back("---");
-  out += table_row(cells) + table_row(rule);
+  const std::string heading = table_row(cells) + table_row(rule);
+  std::string table;
   for (const EnvironmentRow& row : machines.rows) {
     if (const std::optional<size_t> column = only_known(row)) {
       alone[*column] += fmt::format("{}{} {}", alone[*column].empty() ? "" : "; ", row.what, row.values[*column]);
@@ -92,12 +93,12 @@ std::string markdown_environment(const Report& report) {
     }
     cells = {fmt::format("{}{}", row.differs ? "⚠️ " : "", markdown(row.what))};
     for (const std::string& value : row.values) cells.push_back(value.empty() ? "" : markdown(value));
-    out += table_row(cells);
+    table += table_row(cells);
   }
-  out += "\n⚠️ marks what differs.";
+  if (!table.empty()) out += heading + table + "\n⚠️ marks what differs. ";
   for (size_t i = 0; i < alone.size(); ++i)
-    if (!alone[i].empty()) out += fmt::format(" Known of the {} alone: {}.", machines.columns[i], markdown(alone[i]));
-  return out + "\n\n";
+    if (!alone[i].empty()) out += fmt::format("Known of the {} alone: {}. ", machines.columns[i], markdown(alone[i]));
+  return out.substr(0, out.find_last_not_of(' ') + 1) + "\n\n";
 }
 
 }  // namespace parity
