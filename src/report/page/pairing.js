@@ -93,7 +93,7 @@ class Pairing {
     this.existing.replaceChildren(...fits.slice(0, LISTED).map(([r, c]) => row(r, c, 'Unpair', () => this.unpair(r))));
     this.note.textContent = fits.length > LISTED ? `The first ${LISTED} of ${fits.length.toLocaleString('en')}; filter for others.` : '';
     this.text.value = this.map();
-    this.text.rows = Math.min(12, this.text.value.split('\n').length);
+    this.text.rows = Math.max(4, Math.min(12, this.text.value.split('\n').length));
     if (this.download.href) URL.revokeObjectURL(this.download.href);
     this.download.href = URL.createObjectURL(new Blob([this.text.value], { type: 'text/plain' }));
   }
