@@ -1,7 +1,9 @@
 #include "cli/command.hpp"
 
 #include <fmt/format.h>
+
 #include <unistd.h>
+#include <cmath>
 
 #include <cstdlib>
 #include <ctime>
@@ -40,6 +42,16 @@ CLI::Validator existing_path() {
     return "";
   };
   return CLI::Validator(check, "PATH");
+}
+
+CLI::Validator number_from(double least) {
+  constexpr double kMost = 1e6;
+  const auto check = [least](const std::string& text) -> std::string {
+    double number = NAN;
+    if (CLI::detail::lexical_cast(text, number) && number >= least && number <= kMost) return "";
+    return fmt::format("'{}' is not a number from {} to {}", text, least, kMost);
+  };
+  return CLI::Validator(check, "");
 }
 
 std::filesystem::path embedded_dumps_folder() {

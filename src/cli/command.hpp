@@ -48,6 +48,8 @@ void write_result(const std::filesystem::path& file, const nlohmann::json& resul
 /// For CLI11's `check`: a file, or a file or folder, that is there. Throws Error itself, so that the message is ours.
 CLI::Validator existing_file();
 CLI::Validator existing_path();
+/// A number of at least that, and no more than a million: CLI::Range lets NaN through.
+CLI::Validator number_from(double least);
 
 /// Local date and time for a report's head; the machine for its JSON.
 std::string now_text();

@@ -30,8 +30,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kLargestBudget = 1e6;  // replays, GiB
-
 struct CompareOptions {
   Common common;
   std::string reference, candidate, map, layer = "all", out, html, thresholds;
@@ -219,29 +217,28 @@ int run_blame(const CompareOptions& options, const std::string& command_line) {
 
 using Runner = int (*)(const CompareOptions&, const std::string&);
 
-// CLI::Range lets NaN through.
-CLI::Validator within(double least) {
-  return CLI::Validator(
-      [least](const std::string& text) -> std::string {
-        double number = NAN;
-        if (CLI::detail::lexical_cast(text, number) && number >= least && number <= kLargestBudget) return "";
-        return fmt::format("'{}' is not a number from {} to {}", text, least, kLargestBudget);
-      },
-      "");
-}
-
 void add_budget(CLI::App& command, CompareOptions& options) {
   command
       .add_option("--budget-time", options.budget_time,
                   "What runs of the program with a named change may take, in times of the plain replays (default 2); "
                   "what was not tried is said")
-      ->check(within(0))
+      ->check(number_from(0))
       ->type_name("TIMES");
   command
       .add_option("--budget-memory", options.budget_memory,
                   "What they may hold, in GiB (default: half of what is free)")
-      ->check(within(1 / 1024.))
+      ->check(number_from(1 / 1024.))
       ->type_name("GIB");
+}
+
+void add_max_free(CLI::App& command, CompareOptions& options) {
+  command
+      .add_option(
+          "--max-free", options.max_free,
+          "Largest relative L2 of the result, with all inherited error. Beyond it, and when no op is wrong: how "
+          "far valid arithmetics lie apart, and which ops in higher precision would bring how much")
+      ->check(number_from(0))
+      ->type_name("REL_L2");
 }
 
 CLI::App* add_two_sided(CLI::App& app, Action& action, const std::string& command_line, const char* name,
@@ -271,14 +268,7 @@ CLI::App* add_two_sided(CLI::App& app, Action& action, const std::string& comman
                    "Roundings declared as intended: globs of paths whose gate dtype_path may fail")
       ->delimiter(',')
       ->type_name("GLOB");
-  if (std::string_view(name) == "compare")
-    command
-        ->add_option(
-            "--max-free", options->max_free,
-            "Largest relative L2 of the result, with all inherited error. Beyond it, and when no op is wrong: how "
-            "far valid arithmetics lie apart, and which ops in higher precision would bring how much")
-        ->check(within(0))
-        ->type_name("REL_L2");
+  if (std::string_view(name) == "compare") add_max_free(*command, *options);
   add_budget(*command, *options);
   command->add_flag("!--no-diagnosis", options->diagnose, "Do not test named faults and cast placements (faster)");
   add_common(*command, options->common);
