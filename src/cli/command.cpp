@@ -45,7 +45,7 @@ CLI::Validator existing_path() {
 }
 
 CLI::Validator number_from(double least) {
-  constexpr double kMost = 1e6;
+  static constexpr double kMost = 1e6;
   const auto check = [least](const std::string& text) -> std::string {
     double number = NAN;
     if (CLI::detail::lexical_cast(text, number) && number >= least && number <= kMost) return "";
