@@ -124,7 +124,8 @@ TEST_CASE("progress: a part of the work lies within the whole") {
 
 TEST_CASE("interrupted: SIGINT and SIGTERM leave a valid partial report, and exit status 3") {
   const test::Scratch scratch;
-  const std::string file = kGpt2.string(), json = (scratch / "r.json").string(), out = (scratch / "out").string();
+  const std::string file = test::reference_dump("diffusers-wan-t2v.fp32.h5").string(),
+                    json = (scratch / "r.json").string(), out = (scratch / "out").string();
   for (const char* signal : {"INT", "TERM"}) {
     CAPTURE(signal);
     // Sent as soon as the comparison listens: bit 1 (SIGINT) of the caught signals. A background shell ignores SIGINT.
