@@ -128,13 +128,15 @@ TEST_CASE("interrupted: SIGINT and SIGTERM leave a valid partial report, and exi
                     json = (scratch / "r.json").string(), out = (scratch / "out").string();
   for (const char* signal : {"INT", "TERM"}) {
     CAPTURE(signal);
-    // Sent as soon as the comparison listens: bit 1 (SIGINT) of the caught signals. A background shell ignores SIGINT.
-    const test::Finished done = test::shell(
-        "env --default-signal=INT " PARITY_CHECK_BINARY " compare " + file + " " + file +
-        " --budget-time 1000 --json " + json + " --out " + out +
-        " & p=$!; while kill -0 $p && [ $(( 0x$(sed -n 's/^SigCgt:[[:space:]]*//p' /proc/$p/status) & 2 )) = 0 ]; "
-        "do sleep .01; done; kill -" +
-        signal + " $p; wait $p");
+    // Sent as soon as the comparison listens: bits 1 and 14 (SIGINT, SIGTERM) of the caught signals, and no more the
+    // shell that was forked for it, which catches SIGINT. A background shell ignores SIGINT.
+    const test::Finished done =
+        test::shell("env --default-signal=INT " PARITY_CHECK_BINARY " compare " + file + " " + file +
+                    " --budget-time 1000 --json " + json + " --out " + out +
+                    " & p=$!; while kill -0 $p && ! { grep -q parity-check-a /proc/$p/comm && "
+                    "[ $(( 0x$(sed -n 's/^SigCgt:[[:space:]]*//p' /proc/$p/status) & 0x4002 )) = 16386 ]; }; "
+                    "do sleep .01; done; kill -" +
+                    signal + " $p; wait $p");
     CHECK(done.status == 3);
     const nlohmann::json report = nlohmann::json::parse(test::read_text(json));
     CHECK(report["schema"] == "parity-report/1");
