@@ -16,7 +16,7 @@ namespace {
 
 using testing::contains;
 
-const std::filesystem::path kGpt2 =
+const std::filesystem::path kGpt2Recording =
     std::filesystem::path(PARITY_SOURCE_DIR) / "reference_dumps" / "selftest" / "gpt2.fp32.h5";
 
 GoOn stop_after(int times) {
@@ -67,7 +67,7 @@ class Heard {
 }  // namespace
 
 TEST_CASE("interrupted: a comparison by replay gives the rows so far") {
-  const Sides sides = open_sides(kGpt2, kGpt2, "");
+  const Sides sides = open_sides(kGpt2Recording, kGpt2Recording, "");
   check_partial(port_job(sides, stop_after(60)), port_job(sides, nullptr));
   const JobResult none = port_job(sides, stop_after(0));
   CHECK(none.interrupted);
@@ -75,7 +75,7 @@ TEST_CASE("interrupted: a comparison by replay gives the rows so far") {
 }
 
 TEST_CASE("interrupted: a comparison of tensors gives the rows so far") {
-  const Sides sides = open_sides(kGpt2, kGpt2, "");
+  const Sides sides = open_sides(kGpt2Recording, kGpt2Recording, "");
   const auto run = [&](const GoOn& go_on) {
     return run_plain_job(sides.candidate.tensors, sides.candidate.tensors, nullptr, "all", go_on);
   };
@@ -83,13 +83,13 @@ TEST_CASE("interrupted: a comparison of tensors gives the rows so far") {
 }
 
 TEST_CASE("interrupted: a comparison of sketches gives the rows so far") {
-  const Sides sides = open_sides(kGpt2, kGpt2, "");
+  const Sides sides = open_sides(kGpt2Recording, kGpt2Recording, "");
   const auto run = [&](const GoOn& go_on) { return run_sketch_job(sides, "all", go_on); };
   check_partial(run(stop_after(40)), run(nullptr));
 }
 
 TEST_CASE("progress: pairing, extracting, replaying and verifying tell what share is done") {
-  const Dump dump(kGpt2);
+  const Dump dump(kGpt2Recording);
   const Program program = load_program(dump);
   SUBCASE("pairing by content") {
     Heard heard;

@@ -31,7 +31,7 @@ at::Tensor block_causal_mask(const Grid& grid, int64_t frames_per_block) {
 namespace {
 
 constexpr Grid kGrid{4, 3, 5};
-constexpr int64_t kBlock = 2;
+constexpr int64_t kKeyBlock = 2;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Row by row, with the largest score subtracted; sees(i, j): may query i look at key j.
@@ -62,14 +62,14 @@ at::Tensor reference(const OpCase& c) {
 }
 at::Tensor causal_reference(const OpCase& c) {
   return reference_with(c, [](int64_t i, int64_t j) {
-    const int64_t tokens = kBlock * kGrid[1] * kGrid[2];
+    const int64_t tokens = kKeyBlock * kGrid[1] * kGrid[2];
     return j / tokens <= i / tokens;
   });
 }
 
 at::Tensor run(const OpCase& c) { return ops::attention(c.in[0], c.in[1], c.in[2], {}); }
 at::Tensor run_causal(const OpCase& c) {
-  return ops::attention(c.in[0], c.in[1], c.in[2], ops::block_causal_mask(kGrid, kBlock));
+  return ops::attention(c.in[0], c.in[1], c.in[2], ops::block_causal_mask(kGrid, kKeyBlock));
 }
 
 std::vector<OpCase> cases() {

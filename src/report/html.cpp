@@ -36,10 +36,10 @@ std::string content_policy(const HtmlPage& page) {
 }
 
 // JSON inside a script element: without '<' it can neither end that nor open another.
-std::string inside_script(std::string json) {
+std::string inside_script(std::string text) {
   std::string out;
-  out.reserve(json.size());
-  for (const char c : json) {
+  out.reserve(text.size());
+  for (const char c : text) {
     if (c == '<')
       out += "\\u003c";
     else

@@ -9,7 +9,7 @@ namespace {
 using Row = std::pair<std::string_view, std::string_view>;
 
 // Modules below "blocks.<n>."; the originals number their norms in another order than diffusers.
-constexpr std::array kBlock{
+constexpr std::array kBlockNames{
     Row{"modulation", "scale_shift_table"},
     Row{"norm2", "norm3"},
     Row{"norm3", "norm2"},
@@ -65,7 +65,7 @@ std::string wan_diffusers_name(std::string_view original) {
   if (!original.starts_with(kBlocks)) return renamed(kTop, original);
   const auto end = original.find('.', kBlocks.size());
   if (end == std::string_view::npos) return std::string(original);
-  return std::string(original.substr(0, end + 1)) + renamed(kBlock, original.substr(end + 1));
+  return std::string(original.substr(0, end + 1)) + renamed(kBlockNames, original.substr(end + 1));
 }
 
 }  // namespace parity
