@@ -133,7 +133,7 @@ TEST_CASE("interrupted: SIGINT and SIGTERM leave a valid partial report, and exi
     const test::Finished done =
         test::shell("env --default-signal=INT " PARITY_CHECK_BINARY " compare " + file + " " + file +
                     " --budget-time 1000 --json " + json + " --out " + out +
-                    " & p=$!; while kill -0 $p && ! { grep -q parity-check-a /proc/$p/comm && "
+                    " & p=$!; while kill -0 $p && ! { grep -q parity-check /proc/$p/comm && "
                     "[ $(( 0x$(sed -n 's/^SigCgt:[[:space:]]*//p' /proc/$p/status) & 0x4002 )) = 16386 ]; }; "
                     "do sleep .01; done; kill -" +
                     signal + " $p; wait $p");

@@ -109,7 +109,8 @@ TEST_CASE("selftest: no family that is scored is among those of the calibration 
   const auto json = [](const std::string& file) { return nlohmann::json::parse(read_text(file)); };
   const auto calibration = json(PARITY_SOURCE_DIR "/src/judge/calibration.json");
   REQUIRE(!calibration["families"].empty());
-  const auto manifest = json(reference_dump("selftest") / "MANIFEST.json");  // named: the loop would not keep a temporary alive
+  // Named: the loop would not keep a temporary alive.
+  const auto manifest = json(reference_dump("selftest") / "MANIFEST.json");
   for (const auto& pair : manifest["pairs"])
     for (const auto& family : calibration["families"]) CHECK(pair["family"] != family);
 }
