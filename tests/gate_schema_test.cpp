@@ -1,35 +1,15 @@
-// The published schemas of the gate accept what it writes. Needs valijson (Debian: libvalijson-dev).
+// The published schemas of the gate accept what it writes.
 #include <doctest/doctest.h>
-#include <valijson/adapters/nlohmann_json_adapter.hpp>
-#include <valijson/schema.hpp>
-#include <valijson/schema_parser.hpp>
-#include <valijson/validator.hpp>
-
-#include <fmt/ranges.h>
-#include <fstream>
 
 #include "gate/change.hpp"
 #include "gate/sinks.hpp"
+#include "published_schema.hpp"
 #include "report_sample.hpp"
 
 using namespace parity;
 using nlohmann::json;
 
 namespace {
-
-/// "" when the published schema of that name accepts `document`, else the first complaint.
-std::string gate_complaint(const std::string& name, const json& document) {
-  std::ifstream file(PARITY_SOURCE_DIR "/reports/" + name + ".schema.json");
-  const json text = json::parse(file);
-  valijson::Schema schema;
-  valijson::SchemaParser(valijson::SchemaParser::kDraft7)
-      .populateSchema(valijson::adapters::NlohmannJsonAdapter(text), schema);
-  valijson::ValidationResults results;
-  if (valijson::Validator().validate(schema, valijson::adapters::NlohmannJsonAdapter(document), &results)) return "";
-  valijson::ValidationResults::Error error;
-  results.popError(error);
-  return fmt::format("{}: {}", fmt::join(error.context, ""), error.description);
-}
 
 Report worse_report() {
   Report r = test::sample_report(true);
@@ -50,12 +30,12 @@ Baseline accepted_baseline() {
 
 TEST_CASE("gate: baselines satisfy the published schema, which rejects others") {
   const json good = to_json(accepted_baseline());
-  CHECK(gate_complaint("parity-baseline-1", good) == "");
-  CHECK(gate_complaint("parity-baseline-1", to_json(Baseline{})) == "");
+  CHECK(test::schema_complaint("parity-baseline-1", good) == "");
+  CHECK(test::schema_complaint("parity-baseline-1", to_json(Baseline{})) == "");
   const auto rejects = [&](auto change) {
     json bad = good;
     change(bad);
-    return gate_complaint("parity-baseline-1", bad) != "";
+    return test::schema_complaint("parity-baseline-1", bad) != "";
   };
   for (const auto& [key, value] : good.items()) CHECK(rejects([&](json& j) { j.erase(key); }));
   for (const char* list : {"rows", "accepted"})
@@ -70,12 +50,13 @@ TEST_CASE("gate: results satisfy the published schema, which rejects others") {
   Baseline baseline = accepted_baseline();
   const json good = gate_json(compare_with(baseline.classes[0], worse_report(), "2026-06-15"), "r.json", "b.json");
   CHECK(good["counts"]["worse"] > 0);
-  CHECK(gate_complaint("parity-gate-1", good) == "");
-  CHECK(gate_complaint("parity-gate-1", gate_json(no_class(baseline, worse_report()), "r.json", "b.json")) == "");
+  CHECK(test::schema_complaint("parity-gate-1", good) == "");
+  CHECK(test::schema_complaint("parity-gate-1", gate_json(no_class(baseline, worse_report()), "r.json", "b.json")) ==
+        "");
   const auto rejects = [&](auto change) {
     json bad = good;
     change(bad);
-    return gate_complaint("parity-gate-1", bad) != "";
+    return test::schema_complaint("parity-gate-1", bad) != "";
   };
   for (const auto& [key, value] : good.items()) CHECK(rejects([&](json& j) { j.erase(key); }));
   for (const auto& [key, value] : good["rows"][0].items()) CHECK(rejects([&](json& j) { j["rows"][0].erase(key); }));

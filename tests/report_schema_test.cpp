@@ -1,14 +1,7 @@
-// The published JSON Schema accepts what is written and rejects what the contract forbids. Needs valijson (Debian:
-// libvalijson-dev).
+// The published JSON Schema accepts what is written and rejects what the contract forbids.
 #include <doctest/doctest.h>
-#include <valijson/adapters/nlohmann_json_adapter.hpp>
-#include <valijson/schema.hpp>
-#include <valijson/schema_parser.hpp>
-#include <valijson/validator.hpp>
 
-#include <fmt/ranges.h>
-#include <fstream>
-
+#include "published_schema.hpp"
 #include "report/sink.hpp"
 #include "report/video.hpp"
 #include "report_sample.hpp"
@@ -18,19 +11,7 @@ using nlohmann::json;
 
 namespace {
 
-/// "" when the published schema accepts `document`, else the first complaint.
-std::string complaint(const json& document) {
-  std::ifstream file(PARITY_SOURCE_DIR "/reports/parity-report-1.schema.json");
-  const json text = json::parse(file);
-  valijson::Schema schema;
-  valijson::SchemaParser(valijson::SchemaParser::kDraft7)
-      .populateSchema(valijson::adapters::NlohmannJsonAdapter(text), schema);
-  valijson::ValidationResults results;
-  if (valijson::Validator().validate(schema, valijson::adapters::NlohmannJsonAdapter(document), &results)) return "";
-  valijson::ValidationResults::Error error;
-  results.popError(error);
-  return fmt::format("{}: {}", fmt::join(error.context, ""), error.description);
-}
+std::string complaint(const json& document) { return test::schema_complaint("parity-report-1", document); }
 
 }  // namespace
 
