@@ -23,8 +23,9 @@ FOLDER = ROOT / "reference_dumps"
 MANIFEST = FOLDER / "MANIFEST.json"
 LIMIT = 19_000_000   # bytes of all dumps together: they live in the repository
 THREADS = 2
-CODE = {"diffusers": "diffusers' code", "reference_models": "our transcription of the original"}   # whose forward ran (src/jobs/sides.cpp)
-LIBRARIES = ("torch", "diffusers", "accelerate", "numpy", "h5py")
+CODE = {"diffusers": "diffusers' code", "transformers": "transformers' code",
+        "reference_models": "our transcription of the original"}   # whose forward ran (src/jobs/sides.cpp)
+LIBRARIES = {"diffusers": ("torch", "diffusers", "accelerate", "numpy", "h5py"), "transformers": ("torch", "transformers", "numpy", "h5py")}
 
 
 def sha256(path):
@@ -78,14 +79,15 @@ def record(recipe, precision, path):
 def entry(recipe, precision, path, model, inputs):
     import torch
 
+    package = type(model).__module__.split(".")[0]
     described = {name: f"{str(v.dtype).split('.')[1]} {list(v.shape)}" if torch.is_tensor(v) else v for name, v in inputs.items()}
     return {
         "file": path.name, "bytes": path.stat().st_size, "sha256": sha256(path), "content_sha256": content_sha256(path),
         "command": f"scripts/record_reference_dumps.py {recipe.name}.{precision}",
-        "code": CODE[type(model).__module__.split(".")[0]], "class": f"{type(model).__module__.split('.')[0]}.{type(model).__name__}", "precision": precision,
+        "code": CODE[package], "class": f"{package}.{type(model).__name__}", "precision": precision,
         "dtype_path": recipe.dtype_path, "level": recipe.level, "seed": recipe.seed, "threads": THREADS,
         "config": recipe.config, "inputs": described,
-        "versions": {name: importlib.metadata.version(name) for name in LIBRARIES}, "python": sys.version.split()[0],
+        "versions": {name: importlib.metadata.version(name) for name in LIBRARIES.get(package, LIBRARIES["diffusers"])}, "python": sys.version.split()[0],
     }
 
 

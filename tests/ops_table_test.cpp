@@ -7,6 +7,7 @@
 
 #include "core/error.hpp"
 #include "core/precision.hpp"
+#include "ops/own.hpp"
 #include "ops/table.hpp"
 
 using namespace parity;
@@ -15,8 +16,15 @@ namespace {
 
 constexpr at::ScalarType kStorages[] = {at::kDouble, at::kFloat, at::kBFloat16};
 
-const OpBound* bound_of(const OpRow& row, at::ScalarType storage) {
-  for (const auto& bound : row.bounds)
+// LibTorch's code and the others of a row.
+std::vector<OpVariant> variants_of(const OpRow& row) {
+  std::vector<OpVariant> all{{"aten", row.run, row.bounds}};
+  all.insert(all.end(), row.variants.begin(), row.variants.end());
+  return all;
+}
+
+const OpBound* bound_of(const OpVariant& variant, at::ScalarType storage) {
+  for (const auto& bound : variant.bounds)
     if (bound.storage == storage && (bound.ulp || bound.rel_l2)) return &bound;
   return nullptr;
 }
@@ -27,10 +35,10 @@ OpCase stored(const OpCase& from, at::ScalarType storage) {
   return to;
 }
 
-OpError error_of(const OpRow& row, const OpCase& c, at::ScalarType storage) {
+OpError error_of(const OpRow& row, const OpVariant& variant, const OpCase& c, at::ScalarType storage) {
   const auto rounded = stored(stored(c, storage), at::kDouble);  // both sides see the same numbers
   const auto expected = row.reference(rounded);
-  return measure_op(expected, row.run(stored(c, storage)));
+  return measure_op(expected, variant.run(stored(c, storage)));
 }
 
 // Why it fails; empty when it holds. `!(x <= limit)`: a NaN statistic must fail.
@@ -48,21 +56,24 @@ std::string verdict(const OpError& e, const OpBound* bound) {
 
 }  // namespace
 
-TEST_CASE("ops: every op of the table holds its bound in every precision") {
+TEST_CASE("ops: every op of the table holds its bound in every precision, in every variant") {
   const bool print = std::getenv("PARITY_PRINT_OPS");  // to measure: PARITY_PRINT_OPS=1 parity-tests -tc="ops: every*"
   for (const OpRow* row : op_table())
-    for (const auto storage : kStorages)
-      for (const auto& c : row->cases()) {
-        CAPTURE(row->name);
-        CAPTURE(short_dtype_name(storage));
-        CAPTURE(c.name);
-        const auto e = error_of(*row, c, storage);
-        if (print)
-          fmt::print(stderr, "{}\n",
-                     fmt::format("{};{};{};{:.3g};{:.3g};[{}] got {:a} want {:a}", row->name, short_dtype_name(storage),
-                                 c.name, e.max_ulp, e.rel_l2, e.worst, e.worst_actual, e.worst_expected));
-        CHECK(verdict(e, bound_of(*row, storage)) == "");
-      }
+    for (const OpVariant& variant : variants_of(*row))
+      for (const auto storage : kStorages)
+        for (const auto& c : row->cases()) {
+          CAPTURE(row->name);
+          CAPTURE(variant.name);
+          CAPTURE(short_dtype_name(storage));
+          CAPTURE(c.name);
+          const auto e = error_of(*row, variant, c, storage);
+          if (print)
+            fmt::print(stderr, "{}\n",
+                       fmt::format("{};{};{};{};{:.3g};{:.3g};[{}] got {:a} want {:a}", row->name, variant.name,
+                                   short_dtype_name(storage), c.name, e.max_ulp, e.rel_l2, e.worst, e.worst_actual,
+                                   e.worst_expected));
+          CHECK(verdict(e, bound_of(variant, storage)) == "");
+        }
 }
 
 TEST_CASE("ops: names in the table are unique") {
@@ -82,6 +93,44 @@ TEST_CASE("ops: the sweep goes red for an op without bound, a fault, NaN and all
   CHECK(verdict(measure_op(x, at::full_like(x, NAN).to(at::kFloat)), &small) != "");
   CHECK(verdict(measure_op(at::zeros_like(x), at::zeros_like(x)), &one_ulp) != "");
   CHECK_THROWS_AS(measure_op(x, x.t()), Error);
+}
+
+// One-line faults of attention over grouped heads, a window and sinks, against the row that judges both variants.
+TEST_CASE("ops: window, sink, head and cache faults of attention go red in every precision") {
+  const auto faulty = [](const OpCase& c, int fault) {
+    const auto& sinks = c.in[3];
+    const auto heads_tiled = [&](const at::Tensor& t) { return t.repeat({1, c.in[0].size(1) / t.size(1), 1, 1}); };
+    const auto shifted = [](const at::Tensor& t) { return t.roll(1, 2); };
+    switch (fault) {
+      case 0:
+        return ops::own_causal_attention(c.in[0], c.in[1], c.in[2], {6, sinks});  // the row's window is 5
+      case 1:
+        return ops::own_causal_attention(c.in[0], c.in[1], c.in[2], {5, {}});  // sinks left out
+      case 2:
+        return ops::own_causal_attention(c.in[0], heads_tiled(c.in[1]), heads_tiled(c.in[2]), {5, sinks});
+      default:
+        return ops::own_causal_attention(c.in[0], shifted(c.in[1]), shifted(c.in[2]), {5, sinks});
+    }
+  };
+  const OpRow& row = causal_attention_sinks_row();
+  const OpCase grouped = row.cases()[2];
+  for (const auto storage : kStorages)
+    for (int fault = 0; fault < 4; ++fault) {
+      CAPTURE(fault);
+      CAPTURE(short_dtype_name(storage));
+      const auto expected = row.reference(stored(stored(grouped, storage), at::kDouble));
+      CHECK(verdict(measure_op(expected, faulty(stored(grouped, storage), fault)),
+                    bound_of(row.variants[0], storage)) != "");
+    }
+}
+
+TEST_CASE("ops: NaN and infinity go through our own attention") {
+  auto c = causal_attention_row().cases()[0];
+  c.in[1][0][0][2][0] = NAN;
+  const auto y = ops::own_causal_attention(c.in[0], c.in[1], c.in[2], {});
+  CHECK_FALSE(y[0][0].slice(0, 0, 2).isnan().any().item<bool>());  // before the token that has it
+  CHECK(y[0][0].slice(0, 2).isnan().all().item<bool>());
+  CHECK_FALSE(y[0][1].isnan().any().item<bool>());
 }
 
 TEST_CASE("ops: ULPs count neighbours, across zero too") {

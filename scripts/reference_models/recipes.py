@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import torch
 
+from . import language
 from .wan_original import WanOriginal
 from .weights import spread_weights
 
@@ -19,7 +20,7 @@ PRECISIONS = {"bf16": BF16, "fp32": F32}
 class Recipe:
     name: str
     level: str                  # what the recorder stores: "op" or "module"
-    dtype_path: str             # sky_ac, sky_noac, wan, dsky, dwan
+    dtype_path: str             # sky_ac, sky_noac, wan, dsky, dwan; transformers (language.py)
     seed: int
     config: dict
     time: list                  # one per sample, or one per sample and frame
@@ -56,11 +57,14 @@ RECIPES = [
     Recipe("wan-t2v", "module", "wan", 107, _ORIGINAL, time=[998], grid=(3, 4, 8), input_dtype=_LATENTS_F32),
     Recipe("wan-i2v", "module", "wan", 108, _ORIGINAL_I2V,
            time=[713], grid=(3, 4, 8), image_tokens=33, input_dtype=dict(_LATENTS_F32, clip_fea=F16)),
+    *language.RECIPES,
 ]
 
 
 def build(recipe, precision):
     """(model, forward's keyword arguments)."""
+    if isinstance(recipe, language.LanguageRecipe):
+        return language.build(recipe, precision)
     original = recipe.dtype_path in ("sky_ac", "sky_noac", "wan")
     model, inputs = (_original if original else _diffusers)(recipe, precision)
     if precision == "fp32":

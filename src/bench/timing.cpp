@@ -26,10 +26,18 @@ double Timing::median() const {
   return sorted.size() % 2 == 1 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
 }
 
-Timing time_runs(const std::function<void()>& work, int repeats) {
+Timing time_runs(const std::function<void()>& work, int repeats, const ShareDone& progress) {
   Timing timing;
+  const auto tell = [&](int runs) {
+    if (progress) progress(runs / (repeats + 1.));
+  };
+  tell(0);
   timing.first = seconds_of(work);
-  for (int i = 0; i < repeats; ++i) timing.seconds.push_back(seconds_of(work));
+  for (int i = 0; i < repeats; ++i) {
+    tell(i + 1);
+    timing.seconds.push_back(seconds_of(work));
+  }
+  tell(repeats + 1);
   return timing;
 }
 

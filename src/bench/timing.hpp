@@ -4,6 +4,8 @@
 #include <functional>
 #include <vector>
 
+#include "core/progress.hpp"
+
 namespace parity {
 
 struct Timing {
@@ -13,8 +15,8 @@ struct Timing {
   double median() const;
 };
 
-/// Runs `work` once (first), then `repeats` times.
-Timing time_runs(const std::function<void()>& work, int repeats);
+/// Runs `work` once (first), then `repeats` times; progress is told between runs, never within one.
+Timing time_runs(const std::function<void()>& work, int repeats, const ShareDone& progress = nullptr);
 
 /// Largest resident memory of this process so far, in bytes (Linux: VmHWM).
 int64_t peak_memory();

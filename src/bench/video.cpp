@@ -59,14 +59,15 @@ VideoBench bench_video(const VideoBenchOptions& options) {
   if (options.reference.empty()) {
     const auto r = made_up(options, 2), c = made_up(options, 3);
     out.frames = options.frames;
-    out.compared = time_runs([&] { compare_in_memory(r, c, options); }, options.repeats);
+    out.compared = time_runs([&] { compare_in_memory(r, c, options); }, options.repeats, options.progress);
   } else {
     ClipOptions clip;
     clip.threads = options.threads;
     clip.diagnose = false;
     clip.measure.ms_ssim = options.ms_ssim;
-    out.read = time_runs([&] { out.frames = read_both(options); }, options.repeats);
-    out.compared = time_runs([&] { compare_clips(options.reference, options.candidate, clip); }, options.repeats);
+    out.read = time_runs([&] { out.frames = read_both(options); }, options.repeats, part_of(options.progress, 0, .5));
+    out.compared = time_runs([&] { compare_clips(options.reference, options.candidate, clip); }, options.repeats,
+                             part_of(options.progress, .5, 1));
   }
   out.peak_bytes = peak_memory();
   return out;

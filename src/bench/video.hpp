@@ -10,6 +10,7 @@ struct VideoBenchOptions {
   int width = 960, height = 544, frames = 24, threads = 0, repeats = 3;
   bool ms_ssim = true;
   std::string reference, candidate;  // files instead of made-up frames
+  ShareDone progress;
 };
 
 struct VideoBench {

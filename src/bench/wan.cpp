@@ -116,7 +116,7 @@ WanBench bench_wan(const WanBenchOptions& options) {
       setup.reference ? wan_inputs(*setup.reference, 0, setup.config) : random_inputs(setup.config, options.latent);
   NoProbe off;
   at::Tensor output;
-  bench.forward = time_runs([&] { output = model->forward(inputs, off); }, options.repeats);
+  bench.forward = time_runs([&] { output = model->forward(inputs, off); }, options.repeats, options.progress);
   bench.peak_bytes = peak_memory();
   if (setup.reference) bench.agreement = agreement(*setup.reference, output);
   for (const auto& [name, shape] : wan_parameters(setup.config)) bench.parameters += c10::multiply_integers(shape);

@@ -18,6 +18,7 @@ struct WanBenchOptions {
   std::string dtype = "bf16";                 // of the linear layers: bf16 or fp32
   std::array<int64_t, 3> latent{3, 68, 120};  // frames, height, width: 9 frames of 544x960
   int repeats = 0;                            // after the first forward
+  ShareDone progress;                         // of the forwards
 };
 
 /// The outputs beside those of a recording of the same model: shares of elements that are bitwise equal.

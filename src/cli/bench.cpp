@@ -38,7 +38,11 @@ int bench_wan_command(BenchOptions options) {
     throw Error("--reference needs --weights: random weights compute nothing that could agree with a recording");
   options.wan.config = options.config.empty() ? wan_1_3b_config() : read_config(options.config);
   std::copy_n(options.latent.begin(), 3, options.wan.latent.begin());
-  const WanBench b = bench_wan(options.wan);
+  const WanBench b = [&] {
+    ShareBar bar("running", options.common.quiet);
+    options.wan.progress = std::ref(bar);
+    return bench_wan(options.wan);
+  }();
   const double gib = 1024.0 * 1024 * 1024;
   if (!options.common.quiet)
     print(
@@ -71,6 +75,7 @@ void add_bench(CLI::App& app, Action& action) {
   auto options = std::make_shared<BenchOptions>();
   CLI::App* bench = app.add_subcommand("bench", "Time and memory, measured here");
   bench->require_subcommand(1);
+  add_bench_gpt2(*bench, action);
   add_bench_video(*bench, action);
   CLI::App* wan = bench->add_subcommand(
       "wan",

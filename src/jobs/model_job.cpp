@@ -6,10 +6,12 @@
 
 #include "core/error.hpp"
 #include "core/glob.hpp"
+#include "core/shell.hpp"
 #include "jobs/candidate_runs.hpp"
 #include "jobs/propagation.hpp"
 #include "jobs/reference_values.hpp"
 #include "jobs/rows.hpp"
+#include "jobs/self_pairs.hpp"
 #include "judge/model.hpp"
 #include "judge/model_limits.hpp"
 #include "measure/measure.hpp"
@@ -55,6 +57,7 @@ class MainJob {
       if (wanted(pair))
         for (const Local& run : runs) result_.rows.push_back(row(pair, run, ancestors[pair.boundary]));
     report_coverage();
+    if (options_.layer == "all" || options_.layer.find("optimised") != std::string::npos) judge_self_pairs();
     std::stable_sort(result_.rows.begin(), result_.rows.end(),
                      [](const OpResult& a, const OpResult& b) { return a.index < b.index; });
     return std::move(result_);
@@ -104,11 +107,12 @@ class MainJob {
     r.dtype = run.dtype;
     r.tensor_dtype = short_dtype_name(reference.scalar_type());
     r.shape = reference.sizes().vec();
-    r.rerun = fmt::format("parity-check run --reference '{}' --layer '{}' --dtype {}", dump_.file().string(), r.path,
-                          run.dtype);
+    r.rerun = fmt::format("parity-check run --reference {} --layer {}{} --dtype {}", shell_word(dump_.file().string()),
+                          shell_word(pattern_for(r.path)), options_.given, run.dtype);
     JudgeInput in;
     in.precision = run.precision;
     in.is_fp64 = run.dtype == "fp64";
+    in.other_kernels = options_.kernels == Kernels::own && (pair.kind == "linear" || pair.kind == "attention");
     in.reference_dtype = in.candidate_dtype = reference.scalar_type();
     if (!measure_pair(r, in, pair, run)) return r;
     judge_local(r, in);
@@ -191,6 +195,27 @@ class MainJob {
     r.reference = options_.reference_name;
     r.dtype = recorded_;
     result_.rows.push_back(std::move(r));
+  }
+
+  void judge_self_pairs() {
+    const auto precision_of = [this](const std::string& dtype) {
+      return dtype == "fp64" ? Precision::fp64 : dtype == recorded_ ? Precision::recorded : Precision::fp32;
+    };
+    const auto truth = make_(dump_, Precision::fp64)->self_pairs();
+    for (const std::string& dtype : options_.dtypes) {
+      if (dtype != "fp64" && dtype != recorded_ && (dtype != "fp32" || recorded_ == "fp64")) continue;
+      if (truth.empty()) return;
+      options_.progress(dtype + " optimised");
+      const auto pairs = make_(dump_, precision_of(dtype))->self_pairs();
+      for (const SelfPair& pair : pairs) {
+        OpResult r = judge_self_pair(pair, truth, dtype);
+        r.reference = options_.reference_name;
+        r.index = static_cast<int64_t>(program_.boundaries.size());
+        r.rerun = fmt::format("parity-check run --reference '{}' --layer 'optimised/*' --dtype {}{}",
+                              dump_.file().string(), dtype, options_.kernels == Kernels::own ? " --variant own" : "");
+        result_.rows.push_back(std::move(r));
+      }
+    }
   }
 
   const Dump& dump_;

@@ -15,6 +15,8 @@ struct MainJobOptions {
   std::string layer = "all";                                           // globs on reference or candidate paths
   std::vector<std::string> dtypes = {"fp64", "fp32", "bf16", "fp16"};  // those that apply to the recording
   bool forced = true, free = true;
+  Kernels kernels = Kernels::aten;  // what the factory's models call; decides how equal to LibTorch's they must be
+  std::string given;           // options that decide verdicts, for the line that runs a row again: " --thresholds 'x'"
   std::string reference_name;  // set in every row when there are several references
   std::function<void(const std::string& step)> progress = [](const std::string&) {};
 };

@@ -10,6 +10,7 @@
 #include "core/glob.hpp"
 #include "judge/exercised.hpp"
 #include "judge/model_limits.hpp"
+#include "judge/propagation.hpp"
 
 namespace parity {
 namespace {
@@ -98,6 +99,23 @@ Applied null_limits(const KindLimit& kind, const NullRun& null, double unit) {
                       share ? "" : ", no limit on the share of equal elements: half of them may differ")};
 }
 
+// Kernels of our own sum in another order than LibTorch's, so equal bits mean nothing: on the same inputs they may lie
+// no further from fp64 than LibTorch's do, up to chance (judge/propagation.cpp).
+bool rounding_fails(OpResult& row, double unit) {
+  const double reference = row.oracle ? row.oracle->reference_error.value_or(0) : 0;
+  const double factor = rounding_factor(row.forced->count), limit = reference > 0 ? factor * reference : unit;
+  const std::optional<double> error = row.oracle ? row.oracle->candidate_error : std::nullopt;
+  row.limits.push_back({"error_from_fp64", limit, false,
+                        fmt::format("kernels of our own: {:.3g} times the recorded value's error from the op in fp64, "
+                                    "{:.2g}",
+                                    factor, reference),
+                        error});
+  if (!exceeds(error, limit)) return false;
+  return fail(row, Verdict::fail, Gate::dtype_path,
+              fmt::format("{:.2g} from the op in fp64 on the same inputs, the recorded value {:.2g} (allowed {:.2g})",
+                          error.value_or(NAN), reference, limit));
+}
+
 bool dtype_path_fails(OpResult& row, const JudgeInput& in) {
   if (in.is_fp64 || !row.forced) return false;
   if (in.reference_dtype != in.candidate_dtype)
@@ -107,6 +125,7 @@ bool dtype_path_fails(OpResult& row, const JudgeInput& in) {
   const KindLimit* kind = find_limit(row.kind);
   if (!kind) return false;  // found untrusted below
   const double unit = std::max(unit_roundoff(in.reference_dtype), unit_roundoff(at::kDouble));
+  if (in.other_kernels) return rounding_fails(row, unit);
   Applied table{kind->min_equal_share, kind->max_rel_l2_in_u * unit,
                 fmt::format("table, {}: {}", kind->kind, kind->reason)};
   if (!in.same_machine) return path_fails(row, *row.forced, table, unit);

@@ -19,7 +19,8 @@ struct NullRun {
 
 struct JudgeInput {
   Precision precision = Precision::recorded;
-  bool is_fp64 = false;  // the run's floats are fp64: gate logic, no dtype path
+  bool other_kernels = false;  // the candidate's sums are not LibTorch's: held to fp64, not to its bits
+  bool is_fp64 = false;        // the run's floats are fp64: gate logic, no dtype path
   NullRun null;
   std::optional<Stats>
       same_machine;  // candidate against the replay on this machine; absent: that is bitwise what was recorded here

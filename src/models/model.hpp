@@ -14,6 +14,18 @@
 
 namespace parity {
 
+/// Whose code computes the ops that there are kernels of our own for (src/ops/own.hpp); LibTorch's all others.
+enum class Kernels { aten, own };
+
+/// Two ways of the model to the same values, judged like any other pair: with a cache and without, quantised and not.
+struct SelfPair {
+  std::string path, kind;  // "cached/position.3", "attention"
+  at::Tensor baseline, optimised;
+  /// Root mean square that each element's difference should have (a quantisation step's), fp64; undefined: both round
+  /// alike, and fp64 demands equality.
+  at::Tensor expected{};
+};
+
 /// A re-implemented model made for one reference recording: weights and inputs taken from it.
 class PortedModel {
  public:
@@ -25,6 +37,8 @@ class PortedModel {
   /// Op kind in the field's words ("linear", "layer_norm", "rms_norm", "rope", "attention", "modulation", "residual",
   /// "cast", "conv", "gelu", "silu", "sinusoid", "embedding", "copy") for a candidate path.
   virtual std::string kind(std::string_view candidate_path) const = 0;
+  /// Its optimisations beside what they optimise, on the recording's inputs; none unless a model has some.
+  virtual std::vector<SelfPair> self_pairs() { return {}; }
   /// One line for the report: "wan, cast placement sky_ac, 2 layers, dim 64".
   virtual std::string description() const = 0;
 };
@@ -33,7 +47,8 @@ class PortedModel {
 struct ModelEntry {
   std::string_view name;  // "wan"
   bool (*fits)(const Dump& dump);
-  std::unique_ptr<PortedModel> (*make)(const Dump& dump, Precision precision);
+  std::unique_ptr<PortedModel> (*make)(const Dump& dump, Precision precision, Kernels kernels);
+  bool own_kernels;  // is there anything that Kernels::own would change?
 };
 
 /// All re-implemented models.

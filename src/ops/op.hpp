@@ -24,6 +24,13 @@ struct OpBound {
       rel_l2{};  // ||actual - expected|| / ||expected|| in unit roundoffs of the result's dtype; for sums
 };
 
+/// The same op by other code, held to the same reference.
+struct OpVariant {
+  std::string_view name;  // "own": the kernels of kernels/cpu
+  at::Tensor (*run)(const OpCase&);
+  std::vector<OpBound> bounds;
+};
+
 /// A row of the op table. The bounds stand beside the op's code with the measured worst case.
 struct OpRow {
   std::string_view name;
@@ -32,6 +39,7 @@ struct OpRow {
   std::vector<OpCase> (*cases)();
   // About twice the worst measured with 2 threads on AVX-512 + AMX: other kernels round elsewhere.
   std::vector<OpBound> bounds;
+  std::vector<OpVariant> variants{};  // besides `run`, which is LibTorch's ("aten")
 };
 
 /// What was measured; no judgement here.

@@ -2,9 +2,11 @@
 
 #include "ops/activation.hpp"
 #include "ops/attention.hpp"
+#include "ops/causal_attention.hpp"
 #include "ops/layer_norm.hpp"
 #include "ops/linear.hpp"
 #include "ops/modulation.hpp"
+#include "ops/norm_rope.hpp"
 #include "ops/patch_embedding.hpp"
 #include "ops/rms_norm.hpp"
 #include "ops/rope.hpp"
@@ -40,6 +42,10 @@ const std::vector<const OpRow*>& op_table() {
       &rope_table_row(),
       &attention_row(),
       &attention_causal_row(),
+      &causal_attention_row(),
+      &causal_attention_window_row(),
+      &causal_attention_sinks_row(),
+      &norm_rope_row(),
       &unpatchify_row(),
   };
   return table;

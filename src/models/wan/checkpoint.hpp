@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "dump/safetensors.hpp"
+#include "models/checkpoint.hpp"
 #include "models/wan/weights.hpp"
 
 namespace parity {
@@ -16,8 +16,8 @@ class WanCheckpoint {
   /// the configuration does not make, or a wrong shape. Reads headers, no tensor.
   explicit WanCheckpoint(const std::filesystem::path& place);
 
-  const std::filesystem::path& file() const { return file_; }
-  const nlohmann::json& json() const { return json_; }  // config.json
+  const std::filesystem::path& file() const { return stored_.file(); }
+  const nlohmann::json& json() const { return stored_.json(); }  // config.json
   const WanConfig& config() const { return config_; }
   bool diffusers() const { return config_.diffusers; }
   /// What config.json says: "dsky" or "dwan" by class, `dtype_path` of the originals; "" when it says nothing.
@@ -31,11 +31,8 @@ class WanCheckpoint {
 
  private:
   std::string stored_name(const std::string& original) const;
-  void check_parameters() const;
 
-  std::filesystem::path file_;
-  nlohmann::json json_;
-  Safetensors tensors_;
+  Checkpoint stored_;
   WanConfig config_;
 };
 

@@ -3,23 +3,16 @@
 #include <fmt/format.h>
 
 #include "core/error.hpp"
+#include "models/config_keys.hpp"
 
 namespace parity {
 namespace {
 
-// One key of the configuration, with a message that names it.
+constexpr ConfigKeys kKeys{"wan", "a Wan or SkyReels-V2 transformer's"};
+
 template <typename T>
 T take(const nlohmann::json& config, const char* key, std::optional<T> otherwise = std::nullopt) {
-  const auto found = config.find(key);
-  if (found == config.end() || found->is_null()) {
-    if (otherwise) return *otherwise;
-    throw Error(fmt::format("[wan] the configuration has no '{}': is it a Wan or SkyReels-V2 transformer's?", key));
-  }
-  try {
-    return found->template get<T>();
-  } catch (const nlohmann::json::exception&) {
-    throw Error(fmt::format("[wan] configuration key '{}' is {}, which is not what belongs there", key, found->dump()));
-  }
+  return kKeys.take<T>(config, key, otherwise);
 }
 
 int64_t count(const nlohmann::json& config, const char* key, std::optional<int64_t> otherwise = std::nullopt) {
@@ -85,8 +78,8 @@ WanConfig wan_config(const nlohmann::json& config) {
   return c;
 }
 
-std::vector<std::pair<std::string, std::vector<int64_t>>> wan_parameters(const WanConfig& c) {
-  std::vector<std::pair<std::string, std::vector<int64_t>>> all;
+Parameters wan_parameters(const WanConfig& c) {
+  Parameters all;
   const auto affine = [&](const std::string& name, std::vector<int64_t> weight) {
     const auto out = weight[0];
     all.emplace_back(name + ".weight", std::move(weight));

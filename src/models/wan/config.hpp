@@ -3,9 +3,8 @@
 #include <array>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <utility>
-#include <vector>
 
+#include "models/parameters.hpp"
 #include "ops/rope_table.hpp"
 
 namespace parity {
@@ -36,6 +35,6 @@ struct WanConfig {
 WanConfig wan_config(const nlohmann::json& config);
 
 /// Every parameter's name (originals' naming) and shape, in the originals' order.
-std::vector<std::pair<std::string, std::vector<int64_t>>> wan_parameters(const WanConfig& config);
+Parameters wan_parameters(const WanConfig& config);
 
 }  // namespace parity

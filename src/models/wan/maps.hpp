@@ -2,15 +2,12 @@
 // time.
 #pragma once
 #include <string>
-#include <string_view>
 
+#include "models/embedded_maps.hpp"
 #include "models/wan/config.hpp"
 #include "models/wan/dtype_path.hpp"
 
 namespace parity {
-
-/// Text of probes/maps/<name>.map. Throws Error when there is none.
-std::string_view embedded_map(std::string_view name);
 
 /// What decides which ops a recording has, and so how they are numbered.
 struct WanMapTraits {

@@ -6,6 +6,7 @@
 #include "models/wan/inputs.hpp"
 #include "models/wan/kinds.hpp"
 #include "models/wan/maps.hpp"
+#include "models/wan/names.hpp"
 
 namespace parity {
 namespace {
@@ -17,6 +18,11 @@ const nlohmann::json& configuration(const Dump& dump) {
 }
 
 bool diffusers_names(const Dump& dump) { return dump.has_weight("condition_embedder.time_proj.weight"); }
+
+WeightSource wan_weights_of(const Dump& dump) {
+  const bool diffusers = diffusers_names(dump);
+  return weights_of(dump, [diffusers](const std::string& name) { return diffusers ? wan_diffusers_name(name) : name; });
+}
 
 std::string text_of(const nlohmann::json& object, const char* key) {
   const auto found = object.is_object() ? object.find(key) : object.end();
@@ -42,8 +48,7 @@ class PortedWan final : public PortedModel {
   PortedWan(const Dump& dump, Precision precision, WanOps ops)
       : dump_(dump),
         low_(wan_low_dtype(dump)),
-        model_(config_of(dump), wan_dtype_path_of(dump), low_, precision, weights_of(dump, diffusers_names(dump)),
-               std::move(ops)) {
+        model_(config_of(dump), wan_dtype_path_of(dump), low_, precision, wan_weights_of(dump), std::move(ops)) {
     const auto& config = model_.config();
     const auto inputs = wan_inputs(dump, 0, config);
     WanMapTraits traits;

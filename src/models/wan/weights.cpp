@@ -1,38 +1,18 @@
 #include "models/wan/weights.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include <map>
-
-#include "core/error.hpp"
-#include "models/wan/names.hpp"
 
 namespace parity {
-
-WeightSource weights_of(const Dump& dump, bool diffusers) {
-  const auto name = [diffusers](const std::string& original) {
-    return diffusers ? wan_diffusers_name(original) : original;
-  };
-  return {[&dump, name](const std::string& original) { return dump.weight(name(original)); },
-          [&dump, name](const std::string& original) { return dump.has_weight(name(original)); }};
-}
 
 namespace {
 
 class Loader {
  public:
   Loader(const WanConfig& config, at::ScalarType low, Precision precision, const WeightSource& source)
-      : low_(low), precision_(precision), source_(source) {
-    for (const auto& [name, shape] : wan_parameters(config)) shapes_[name] = shape;
-  }
+      : low_(low), precision_(precision), source_("wan", wan_parameters(config), source) {}
 
   at::Tensor tensor(const std::string& name, Slot slot) const {
-    auto found = source_.get(name);
-    if (const auto expected = shapes_.find(name);
-        expected != shapes_.end() && found.sizes() != at::IntArrayRef(expected->second))
-      throw Error(fmt::format("[wan] weight '{}' is [{}], the configuration makes it [{}]", name,
-                              fmt::join(found.sizes(), ", "), fmt::join(expected->second, ", ")));
+    const auto found = source_.get(name);
     return found.to(dtype(slot, found.scalar_type()));
   }
 
@@ -65,8 +45,7 @@ class Loader {
 
   at::ScalarType low_;
   Precision precision_;
-  const WeightSource& source_;
-  std::map<std::string, std::vector<int64_t>> shapes_;
+  ShapedWeights source_;
 };
 
 // A recorded table is a constant of the program: fp64 widens it, it does not form a better one.

@@ -2,30 +2,16 @@
 #pragma once
 #include <ATen/ATen.h>
 
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "core/precision.hpp"
-#include "dump/dump.hpp"
+#include "models/parameters.hpp"
 #include "models/wan/config.hpp"
 #include "models/wan/dtype_path.hpp"
 #include "ops/rope_table.hpp"
 
 namespace parity {
-
-/// Where parameters come from, by the originals' names. `get` throws Error when one is absent.
-struct WeightSource {
-  std::function<at::Tensor(const std::string&)> get;
-  std::function<bool(const std::string&)> has;
-};
-
-/// A recording's weights; `diffusers`: they carry diffusers' names there. The dump must outlive the source.
-WeightSource weights_of(const Dump& dump, bool diffusers);
-
-struct Affine {
-  at::Tensor weight, bias;
-};
 
 struct WanAttentionWeights {
   Affine q, k, v, o;          // (dim, dim), (dim)

@@ -1,0 +1,79 @@
+// Loads that widen to the type that is computed in, one row of overloads a stored type, and dot products of them.
+// Included by kernels inside Highway's foreach_target, once per instruction set: no include guard of the usual kind.
+#include <hwy/highway.h>
+
+#include <cstdint>
+#include <cstring>
+
+#if defined(PARITY_WIDEN_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef PARITY_WIDEN_INL
+#undef PARITY_WIDEN_INL
+#else
+#define PARITY_WIDEN_INL
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace parity::kernels::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Fp32 = hn::ScalableTag<float>;
+using Fp64 = hn::ScalableTag<double>;
+
+HWY_INLINE hn::Vec<Fp64> widened(Fp64 d, const double* p) { return hn::LoadU(d, p); }
+HWY_INLINE hn::Vec<Fp32> widened(Fp32 d, const float* p) { return hn::LoadU(d, p); }
+HWY_INLINE hn::Vec<Fp32> widened(Fp32 d, const uint16_t* p) {
+  const hn::Rebind<uint32_t, Fp32> u32;
+  const auto half = hn::LoadU(hn::Rebind<uint16_t, Fp32>(), p);
+  return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(u32, half)));
+}
+HWY_INLINE hn::Vec<Fp32> widened(Fp32 d, const int8_t* p) {
+  return hn::ConvertTo(d, hn::PromoteTo(hn::Rebind<int32_t, Fp32>(), hn::LoadU(hn::Rebind<int8_t, Fp32>(), p)));
+}
+
+HWY_INLINE double widened(double x) { return x; }
+HWY_INLINE float widened(float x) { return x; }
+HWY_INLINE float widened(int8_t x) { return x; }
+HWY_INLINE float widened(uint16_t bits) {
+  const uint32_t wide = static_cast<uint32_t>(bits) << 16;
+  float value;
+  std::memcpy(&value, &wide, sizeof value);
+  return value;
+}
+
+// To nearest, ties to even; NaN stays NaN.
+HWY_INLINE void store_narrow(float value, uint16_t* to) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  *to = value != value ? uint16_t{0x7fc0} : static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+HWY_INLINE void store_narrow(float value, float* to) { *to = value; }
+HWY_INLINE void store_narrow(double value, double* to) { *to = value; }
+
+/// What a stored type is computed in.
+template <class T>
+struct Wide {
+  using Number = float;
+  using Tag = Fp32;
+};
+template <>
+struct Wide<double> {
+  using Number = double;
+  using Tag = Fp64;
+};
+
+/// <x, w> of n elements, computed in what X is computed in.
+template <class X, class W, class C = typename Wide<X>::Number>
+HWY_INLINE C dot(const X* HWY_RESTRICT x, const W* HWY_RESTRICT w, int64_t n) {
+  const typename Wide<X>::Tag d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  auto s = hn::Zero(d);
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) s = hn::MulAdd(widened(d, x + i), widened(d, w + i), s);
+  C out = hn::GetLane(hn::SumOfLanes(d, s));
+  for (; i < n; ++i) out += widened(x[i]) * widened(w[i]);
+  return out;
+}
+
+}  // namespace parity::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif

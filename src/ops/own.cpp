@@ -1,0 +1,136 @@
+#include "ops/own.hpp"
+
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "core/error.hpp"
+#include "core/precision.hpp"
+#include "kernels/cpu/decode_attention.hpp"
+#include "kernels/cpu/norm_rope.hpp"
+
+namespace parity::ops {
+namespace {
+
+// fp64, fp32 and bf16 as the kernels have them: `work` gets a null pointer of the element's type.
+template <class Work>
+void with_element(const char* op, const at::Tensor& x, const Work& work) {
+  switch (x.scalar_type()) {
+    case at::kDouble:
+      return work(static_cast<double*>(nullptr));
+    case at::kFloat:
+      return work(static_cast<float*>(nullptr));
+    case at::kBFloat16:
+      return work(static_cast<uint16_t*>(nullptr));
+    default:
+      throw Error(fmt::format("[{}] our own kernel has no {}", op, dtype_name(x.scalar_type())));
+  }
+}
+
+template <class T>
+T* pointer(const at::Tensor& x) {
+  return x.defined() ? static_cast<T*>(x.data_ptr()) : nullptr;
+}
+
+void check_linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, at::ScalarType dtype) {
+  const bool fits = x.dim() == 2 && weight.dim() == 2 && x.size(1) == weight.size(1) && weight.is_contiguous() &&
+                    x.scalar_type() == dtype &&
+                    (!bias.defined() || (bias.numel() == weight.size(0) && bias.scalar_type() == dtype));
+  if (!fits)
+    throw Error(fmt::format("[linear] {} [{}] does not fit weights [{}]", dtype_name(x.scalar_type()),
+                            fmt::join(x.sizes(), ","), fmt::join(weight.sizes(), ",")));
+}
+
+// At least 64 Ki weights a thread: less is faster done than handed over.
+template <class X, class W>
+void over_outputs(const kernels::Gemv<X, W>& g) {
+  constexpr int64_t kShare = 65536, kOutputs = 32;
+  const int64_t grain = std::max(kOutputs, kShare / std::max<int64_t>(g.inputs, 1));
+  at::parallel_for(0, g.outputs, grain, [&g](int64_t begin, int64_t end) { kernels::gemv(g, begin, end); });
+}
+
+}  // namespace
+
+at::Tensor own_linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, Activation activation) {
+  check_linear(x, weight, bias, weight.scalar_type());
+  const auto rows = x.contiguous(), added = bias.defined() ? bias.contiguous() : bias;
+  const auto y = at::empty({x.size(0), weight.size(0)}, x.options());
+  with_element("linear", x, [&](auto* element) {
+    using T = std::remove_pointer_t<decltype(element)>;
+    over_outputs<T, T>({pointer<T>(rows), pointer<T>(weight), pointer<T>(added), nullptr, pointer<T>(y), x.size(0),
+                        x.size(1), weight.size(0), activation});
+  });
+  return y;
+}
+
+at::Tensor own_linear(const at::Tensor& x, const Int8Weight& weight, const at::Tensor& bias, Activation activation) {
+  check_linear(x, weight.values, bias, at::kFloat);
+  const auto rows = x.contiguous();
+  const auto y = at::empty({x.size(0), weight.values.size(0)}, x.options());
+  over_outputs<float, int8_t>({pointer<float>(rows), pointer<int8_t>(weight.values), pointer<float>(bias),
+                               pointer<float>(weight.scale), pointer<float>(y), x.size(0), x.size(1),
+                               weight.values.size(0), activation});
+  return y;
+}
+
+Int8Weight quantise_rows(const at::Tensor& weight) {
+  const auto wide = weight.to(at::kFloat);
+  const auto scale = (wide.abs().amax(1) / 127).clamp_min(std::numeric_limits<float>::min());
+  return {(wide / scale.unsqueeze(1)).round().clamp(-127, 127).to(at::kChar).contiguous(), scale.contiguous()};
+}
+
+at::Tensor own_causal_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const CausalForm& form) {
+  check_causal_attention(q, k, v, form);
+  const int64_t heads = q.size(1), tokens = q.size(2), dim = q.size(3), keys = k.size(2);
+  const int64_t group = heads / k.size(1);
+  if (dim > kernels::kMaxHeadWidth) throw Error(fmt::format("[attention] heads of {} are too wide", dim));
+  const auto inner = [](const at::Tensor& t) { return t.stride(3) == 1 ? t : t.contiguous(); };
+  const auto qs = inner(q), ks = inner(k), vs = inner(v);
+  const auto sinks = form.sinks.defined() ? form.sinks.to(q.scalar_type()).contiguous() : at::Tensor();
+  // Memory as SDPA has it: tokens outside, so that the heads are joined by a view.
+  const auto out = at::empty({q.size(0), tokens, heads, dim}, q.options()).transpose(1, 2);
+  with_element("attention", q, [&](auto* element) {
+    using T = std::remove_pointer_t<decltype(element)>;
+    const auto at_row = [](const at::Tensor& t, int64_t b, int64_t h, int64_t i) {
+      return pointer<T>(t) + b * t.stride(0) + h * t.stride(1) + i * t.stride(2);
+    };
+    at::parallel_for(0, q.size(0) * heads * tokens, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        const int64_t b = row / (heads * tokens), h = row / tokens % heads, i = row % tokens;
+        const int64_t last = keys - tokens + i + 1;
+        const int64_t first = form.window > 0 ? std::max<int64_t>(0, last - form.window) : 0;
+        kernels::attend(kernels::Attend<T>{at_row(qs, b, h, i), at_row(ks, b, h / group, first),
+                                           at_row(vs, b, h / group, first), at_row(out, b, h, i), last - first, dim,
+                                           ks.stride(2), vs.stride(2), 1 / std::sqrt(static_cast<double>(dim)),
+                                           sinks.defined() ? pointer<T>(sinks) + h : nullptr});
+      }
+    });
+  });
+  return out;
+}
+
+at::Tensor own_norm_rope(const at::Tensor& x, const at::Tensor& weight, double eps, const at::Tensor& cos,
+                         const at::Tensor& sin) {
+  const auto rows = x.contiguous();
+  const auto y = at::empty_like(rows);
+  const int64_t dim = x.size(1);
+  const bool turns = cos.defined();
+  if (x.dim() != 2 || (weight.defined() && weight.numel() != dim) ||
+      (turns && (cos.size(0) != x.size(0) || 2 * cos.size(1) != dim || cos.sizes() != sin.sizes())))
+    throw Error(fmt::format("[norm and rope] rows [{}] do not fit", fmt::join(x.sizes(), ",")));
+  const auto gain = weight.defined() ? weight.to(x.scalar_type()).contiguous() : weight;
+  const auto c = turns ? cos.to(x.scalar_type()).contiguous() : cos;
+  const auto s = turns ? sin.to(x.scalar_type()).contiguous() : sin;
+  with_element("norm and rope", x, [&](auto* element) {
+    using T = std::remove_pointer_t<decltype(element)>;
+    at::parallel_for(0, x.size(0), 16, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        kernels::norm_rope(kernels::NormRope<T>{pointer<T>(rows) + i * dim, pointer<T>(y) + i * dim, dim,
+                                                pointer<T>(gain), eps, turns ? pointer<T>(c) + i * dim / 2 : nullptr,
+                                                turns ? pointer<T>(s) + i * dim / 2 : nullptr});
+    });
+  });
+  return y;
+}
+
+}  // namespace parity::ops
