@@ -41,23 +41,23 @@ TEST_CASE("project: the definitions, for every dtype and rows longer than a bloc
                      direction = random({5, 3001}, 3, dtype) + .5 * (value - base);
     const at::Tensor d = value.to(at::kDouble) - base.to(at::kDouble), g = direction.to(at::kDouble);
     check_projection(project(d, g, 3), by_definition(d, g, 3));
-    check_projection(project_difference(value, base, direction, 3), by_definition(d, g, 3));
-    check_projection(project_difference(value, base, base, 3), by_definition(d, base.to(at::kDouble), 3));
-    CHECK(project_difference(value, base, direction, 3).z_rows == project(d, g, 3).z_rows);
+    check_projection(project({value, base}, direction, 3), by_definition(d, g, 3));
+    check_projection(project({value, base}, base, 3), by_definition(d, base.to(at::kDouble), 3));
+    CHECK(project({value, base}, direction, 3).z_rows == project(d, g, 3).z_rows);
   }
 }
 
-TEST_CASE("project: transposed, complex and non-finite values; other shapes are an error") {
+TEST_CASE("project: transposed, complex and non-finite values, other shapes are an error") {
   const at::Tensor base = random({40, 30}, 4).t(), value = base + random({40, 30}, 5).t();
-  check_projection(project_difference(value, base, base, 1), by_definition(value - base, base, 1));
+  check_projection(project({value, base}, base, 1), by_definition(value - base, base, 1));
   const at::Tensor z = at::complex(base.contiguous(), value.contiguous()), w = z * 1.5;
-  CHECK(project_difference(w, z, z, 1).amplitude == doctest::Approx(.5));
+  CHECK(project({w, z}, z, 1).amplitude == doctest::Approx(.5));
   at::Tensor holed = value.clone();
   holed[3][3] = kInf;
   const at::Tensor rest = (holed - base).nan_to_num(0, 0, 0);
-  CHECK(project_difference(holed, base, base, 1).amplitude == doctest::Approx(by_definition(rest, base, 1).amplitude));
-  CHECK_THROWS_AS(project_difference(value, base, base.t(), 1), Error);
-  CHECK_THROWS_AS(project_difference(value, base.t(), base.t(), 1), Error);
+  CHECK(project({holed, base}, base, 1).amplitude == doctest::Approx(by_definition(rest, base, 1).amplitude));
+  CHECK_THROWS_AS(project({value, base}, base.t(), 1), Error);
+  CHECK_THROWS_AS(project({value, base.t()}, base.t(), 1), Error);
 }
 
 TEST_CASE("towards zero: of what differs, the share that is smaller") {

@@ -93,7 +93,7 @@ TEST_CASE("spread: worst elements, largest first, the earlier of equal ones firs
   CHECK(worst_elements(r, r).empty());
 }
 
-TEST_CASE("spread: worst elements agree with a sort; what one side alone cannot count comes first") {
+TEST_CASE("spread: worst elements agree with a sort, what one side alone cannot count comes first") {
   at::Tensor r = random({40, 50}, 9, at::kBFloat16),
              c = (r.to(at::kDouble) * (1 + .1 * random({40, 50}, 10))).to(at::kBFloat16);
   r[7][8] = NAN, c[7][8] = NAN;  // equal

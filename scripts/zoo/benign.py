@@ -10,6 +10,7 @@ from typing import Callable
 import torch
 from torch.nn import functional as F
 
+import mkl_vendor
 from selftest_models import capture, kernels
 
 from .places import norm_kind, norms
@@ -159,6 +160,8 @@ CHANGES = {change.name: change for change in [
     Change("oneDNN for AVX2", environment={"ONEDNN_MAX_CPU_ISA": "AVX2"}),
     Change("MKL, compatible", environment={"MKL_CBWR": "COMPATIBLE"}),
     Change("all for AVX2", environment={"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "MKL_ENABLE_INSTRUCTIONS": "AVX2"}),
+    Change("MKL's kernels for Intel", environment={mkl_vendor.MAKER: "intel"}),
+    Change("MKL's kernels for AMD", environment={mkl_vendor.MAKER: "other"}),
 ]}
 COMPANY = (None, "products split over K", None, "attention with online softmax", None, "norms in two passes")   # with the faults, in turn
 

@@ -8,12 +8,16 @@ import tempfile
 
 import torch
 
+import mkl_vendor
+
 _helpers = {}
 
 
 def _helper(change):
     if change.name not in _helpers or _helpers[change.name].poll() is not None:
-        environment = {**os.environ, **change.environment, "PYTHONHASHSEED": "0", "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+        maker = change.environment.get(mkl_vendor.MAKER)
+        environment = {**os.environ, **change.environment, **(mkl_vendor.environment(maker) if maker else {}), "PYTHONHASHSEED": "0",
+                       "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
         _helpers[change.name] = subprocess.Popen([sys.executable, "-m", "zoo", "serve"], env=environment, text=True, stdin=subprocess.PIPE,
                                                  stdout=subprocess.PIPE)
     return _helpers[change.name]

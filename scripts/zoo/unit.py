@@ -6,7 +6,7 @@ from pathlib import Path
 
 from selftest_models import capture
 
-from . import check, produce
+from . import check, produce, roundings
 from .benign import CHANGES, counterparts
 from .cases import benign_of, faults_of, number
 from .operators.operator import sites
@@ -29,7 +29,7 @@ class Unit:
         self.entry, self.dtype, self.folder, self.binary, self.limit = entry, dtype, Path(folder), binary, limit
         self.plain = produce.boundaries(entry, dtype)
         self.wide = self.plain if dtype == "fp32" else None
-        self._bases, self._strays = {None: self.plain}, {}
+        self._bases, self._strays, self._before_bias = {None: self.plain}, {}, None
         self.reference = self.folder / f"{entry.name}.{dtype}.h5"
         self.model = entry.build(dtype)
         produce.record(self.reference, entry, dtype, level_of(entry, dtype))
@@ -64,6 +64,14 @@ class Unit:
             pairs = counterparts(produce.boundaries(self.entry, "fp32", None, change, self.wide), self.wide)
             self._strays[change] = [b.path for b, p in pairs if b.value.is_floating_point() and not relative(b.value, p.value) <= CLOSE]
         return self._strays[change]
+
+    def rounds_more(self, change):
+        """Linear layers of a half-width model that round once more under the change: an extra rounding, which fails by contract."""
+        if self.dtype == "fp32" or change.environment:
+            return []
+        if self._before_bias is None:
+            self._before_bias = roundings.before_bias(self.entry, self.dtype)
+        return sorted(roundings.before_bias(self.entry, self.dtype, change, self.plain) - self._before_bias)
 
     def make_fault(self, fault, path):
         """Writes the candidate; returns (truth, how it was recorded, company). Raises Refused."""
@@ -119,6 +127,8 @@ class Unit:
         otherwise = produce.decides_otherwise(found, self.plain)
         if otherwise:
             raise Refused(f"rounding decides another way at {', '.join(otherwise[:3])}")
+        if self.rounds_more(change):
+            raise Refused(f"rounds a product before its bias is added at {', '.join(self.rounds_more(change)[:3])}")
         if self.strays(change):
             raise Refused(f"is no rounding of the same arithmetic at {', '.join(self.strays(change)[:3])}")
         if program:

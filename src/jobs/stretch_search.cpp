@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/dtype_kind.hpp"
 #include "core/error.hpp"
@@ -18,7 +19,7 @@ constexpr size_t kBesideEachOther = 8;
 class StretchSearch {
  public:
   StretchSearch(const Dump& dump, const Program& program, const Catalogue& catalogue, const VariantPlan& plan,
-                const Thresholds& limits, const Stretch& stretch)
+                const Thresholds& limits, const Stretch& stretch, Sought sought)
       : dump_(dump),
         program_(program),
         catalogue_(catalogue),
@@ -28,7 +29,8 @@ class StretchSearch {
         part_(std::make_shared<ProgramPart>(ProgramPart{stretch.ops, {stretch.boundary}, {}})),
         half_(is_half(stretch.computed[kRecorded].scalar_type())),
         matching_(matching_work(program.boundaries[stretch.boundary].value)),
-        left_(plan.allowed[stretch.boundary]) {
+        left_(sought == Sought::gross ? INFINITY : plan.allowed[stretch.boundary]),
+        sought_(sought) {
     after_.assign(program.ops.size(), 0);
     for (size_t k = stretch.ops.size(); k-- > 0;) after_[stretch.ops[k]] = whole_ += plan.work[stretch.ops[k]];
   }
@@ -52,12 +54,16 @@ class StretchSearch {
  private:
   StretchChange to_end(FaultHypothesis h, size_t op) const { return {std::move(h), after_[op] + matching_}; }
 
+  bool is_sought(const FaultHypothesis& h) const {
+    return sought_ == Sought::all || h.gross == (sought_ == Sought::gross);
+  }
+
   // Every named change as a short stretch would have it run, the nearest to the end first.
   std::vector<StretchChange> catalogued() const {
     std::vector<StretchChange> changes;
     for (auto op = stretch_.ops.rbegin(); op != stretch_.ops.rend(); ++op)
       for (FaultHypothesis& h : catalogue_.at(static_cast<int>(*op)))
-        if (!h.valid) changes.push_back(to_end(std::move(h), *op));
+        if (!h.valid && is_sought(h)) changes.push_back(to_end(std::move(h), *op));
     return changes;
   }
 
@@ -69,8 +75,12 @@ class StretchSearch {
     double changed = 0;
     for (const size_t op : stretch_.ops) {
       std::vector<FaultHypothesis> as_run = catalogue_.at(static_cast<int>(op));
-      std::erase_if(as_run, [](const FaultHypothesis& h) { return h.gate == Gate::dtype_path || h.valid; });
+      const auto left_out = [this](const FaultHypothesis& h) {
+        return h.gate == Gate::dtype_path || h.valid || !is_sought(h);
+      };
+      std::erase_if(as_run, left_out);
       std::vector<FaultHypothesis> unrounded = catalogue_.unrounded_at(static_cast<int>(op));
+      std::erase_if(unrounded, left_out);
       for (size_t i = 0; i < unrounded.size(); ++i) {
         changed += plan_.work[op];
         deviations.push_back(unrounded[i].deviation);
@@ -182,8 +192,9 @@ class StretchSearch {
   const Stretch& stretch_;
   const std::shared_ptr<const ProgramPart> part_;
   const bool half_;
-  const double matching_;      // work of one match
-  double left_;                // work
+  const double matching_;  // work of one match
+  double left_;            // work
+  const Sought sought_;
   double whole_ = 0;           // of one replay of the stretch
   std::vector<double> after_;  // by op: from it to the end
   int64_t run_unestimated_ = 0;
@@ -193,8 +204,8 @@ class StretchSearch {
 }  // namespace
 
 Searched search_stretch(const Dump& dump, const Program& program, const Catalogue& catalogue, const VariantPlan& plan,
-                        const Thresholds& limits, const Stretch& stretch) {
-  return StretchSearch(dump, program, catalogue, plan, limits, stretch).run();
+                        const Thresholds& limits, const Stretch& stretch, Sought sought) {
+  return StretchSearch(dump, program, catalogue, plan, limits, stretch, sought).run();
 }
 
 }  // namespace parity

@@ -15,8 +15,12 @@ struct Searched {
   VariantCoverage coverage;
 };
 
-/// Throws Error when the stretch cannot be run alone.
+/// Which named changes: `gross` are FaultHypothesis::gross.
+enum class Sought { all, gross, not_gross };
+
+/// `sought` gross: within what the plan allowed for running them beside the replays. Throws Error when the stretch
+/// cannot be run alone.
 Searched search_stretch(const Dump& dump, const Program& program, const Catalogue& catalogue, const VariantPlan& plan,
-                        const Thresholds& limits, const Stretch& stretch);
+                        const Thresholds& limits, const Stretch& stretch, Sought sought);
 
 }  // namespace parity

@@ -2,9 +2,19 @@
 #pragma once
 #include <c10/core/ScalarType.h>
 
+#include <algorithm>
+
 #include "core/stats.hpp"
 
 namespace parity {
+
+/// What is left of d when g is taken off it.
+struct SquaresLeft {
+  double difference = 0, product = 0, direction = 0;  // ||d||^2, <d, g>, ||g||^2
+
+  /// ||d - a g||^2.
+  double left(double a) const { return std::max(0., difference + a * (a * direction - 2 * product)); }
+};
 
 /// d projected on g: how much of a hypothetical change is in a difference.
 struct Projection {
@@ -16,6 +26,7 @@ struct Projection {
   double correlation = 0;  // <d, g> / (||d|| ||g||)
   double size = 0;         // ||g|| / ||reference||
   double elements = 0;     // how many elements carry the difference: (sum d^2)^2 / sum d^4
+  SquaresLeft plain;       // without weights
 
   /// Fisher's transform of the correlation over sqrt(elements): how unlikely a direction that has nothing to do with
   /// the difference would fit as well. Unlike `z` it grows without limit when few elements fit wholly.

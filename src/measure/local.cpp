@@ -56,7 +56,7 @@ void measure_null(Evidence& e, const LocalValues& v) {
   for (const at::Tensor& other : v.valid) {
     if (e.unequal > 0) e.unequal = std::min(e.unequal, share_unequal(other, v.candidate));
     e.null_unequal = std::max(e.null_unequal, share_unequal(v.recorded, other));
-    const Projection gain = project_difference(other, v.recorded, v.recorded, e.forced.reference_norm);
+    const Projection gain = project({other, v.recorded}, v.recorded, e.forced.reference_norm);
     if (std::abs(gain.amplitude) > std::abs(e.null_gain.amplitude)) e.null_gain = gain;
   }
 }
@@ -74,7 +74,7 @@ Evidence measure_local(const LocalValues& v) {
     return e;
   }
   set_errors(e, v);
-  e.gain = project_difference(v.candidate, v.recorded, v.recorded, e.forced.reference_norm);
+  e.gain = project({v.candidate, v.recorded}, v.recorded, e.forced.reference_norm);
   measure_null(e, v);
   e.towards_zero = share_towards_zero(v.recorded, v.candidate);
   return e;

@@ -12,12 +12,18 @@ namespace parity {
 /// The same numbers in fp64 (complex128; integers as they are).
 at::Tensor raised(const at::Tensor& tensor);
 
-/// Non-finite elements of either are left out; all zero when nothing is left or g is zero.
-Projection project(const at::Tensor& difference, const at::Tensor& direction, double reference_norm);
-/// value - base projected on the direction, without making anything of the tensors' size. Throws Error for shapes that
-/// do not agree.
-Projection project_difference(const at::Tensor& value, const at::Tensor& base, const at::Tensor& direction,
-                              double reference_norm);
+/// value - base, element by element in fp64; the value itself where `base` is undefined. Nothing of its size is made.
+struct Difference {
+  at::Tensor value, base;
+
+  Difference(at::Tensor of, at::Tensor less = {})  // NOLINT(google-explicit-constructor)
+      : value(std::move(of)), base(std::move(less)) {}
+};
+
+/// d on g. Non-finite elements of either are left out; all zero when nothing is left or g is zero. `weight`, if
+/// defined, of the same shape, is multiplied into both. Throws Error for shapes that do not agree.
+Projection project(const Difference& difference, const Difference& direction, double reference_norm,
+                   const at::Tensor& weight = {});
 
 /// Of the elements that differ: the share whose magnitude is smaller in the candidate; 0 when none differs.
 double share_towards_zero(const at::Tensor& reference, const at::Tensor& candidate);

@@ -71,24 +71,34 @@ ProjectionSums sums_of(const double* d, const double* g, int64_t n) {
   return all;
 }
 
-// Both from dense_reals; `base` undefined: `value` is the difference itself.
+// As `Difference`, of tensors from dense_reals.
+struct Dense {
+  at::Tensor value, base;
+
+  void load(int64_t begin, int64_t n, double* out, double* scratch) const {
+    parity::load(value, begin, n, out);
+    if (!base.defined()) return;
+    parity::load(base, begin, n, scratch);
+    for (int64_t i = 0; i < n; ++i) out[i] -= scratch[i];
+  }
+};
+
 struct Projected {
-  at::Tensor value, base, direction;
+  Dense difference, direction;
+  at::Tensor weight;
 };
 
 // Elements [begin, begin + n), block by block.
 ProjectionSums sums_of(const Projected& p, int64_t begin, int64_t n) {
-  std::array<double, kBlock> d, b, g;
+  std::array<double, kBlock> d, g, scratch;
   ProjectionSums all{};
   for (const int64_t end = begin + n; begin < end; begin += kBlock) {
     const int64_t count = std::min(kBlock, end - begin);
-    load(p.value, begin, count, d.data());
-    load(p.direction, begin, count, g.data());
-    if (p.base.defined()) {
-      const bool same = p.base.is_same(p.direction);
-      if (!same) load(p.base, begin, count, b.data());
-      const double* base = same ? g.data() : b.data();
-      for (int64_t i = 0; i < count; ++i) d[static_cast<size_t>(i)] -= base[i];
+    p.difference.load(begin, count, d.data(), scratch.data());
+    p.direction.load(begin, count, g.data(), scratch.data());
+    if (p.weight.defined()) {
+      load(p.weight, begin, count, scratch.data());
+      for (size_t i = 0; i < static_cast<size_t>(count); ++i) d[i] *= scratch[i], g[i] *= scratch[i];
     }
     const ProjectionSums sums = sums_of(d.data(), g.data(), count);
     for (size_t k = 0; k < sums.size(); ++k) all[k] += sums[k];
@@ -98,7 +108,7 @@ ProjectionSums sums_of(const Projected& p, int64_t begin, int64_t n) {
 
 // In one pass, so that nothing of the tensors' size is made; `rows`: of d g, where rows are wider than one.
 ProjectionSums sums_over_rows(const Projected& p, int64_t width, std::vector<double>& rows) {
-  const int64_t n = p.value.numel(), step = width > 1 ? width : kProjected, count = (n + step - 1) / step;
+  const int64_t n = p.difference.value.numel(), step = width > 1 ? width : kProjected, count = (n + step - 1) / step;
   const int64_t together = std::max<int64_t>(1, kProjected / step), blocks = (count + together - 1) / together;
   std::vector<ProjectionSums> parts(static_cast<size_t>(blocks), ProjectionSums{});
   rows.assign(width > 1 ? static_cast<size_t>(count) : 0, 0);
@@ -116,11 +126,25 @@ ProjectionSums sums_over_rows(const Projected& p, int64_t width, std::vector<dou
   return all;
 }
 
-Projection projection(const Projected& of, int64_t width, double reference_norm) {
-  if (of.value.sizes() != of.direction.sizes() || (of.base.defined() && of.base.sizes() != of.value.sizes()))
-    throw Error("cannot project tensors of different shapes");
+Dense dense(const Difference& d) {
+  return {dense_reals(d.value, "value"), d.base.defined() ? dense_reals(d.base, "base") : at::Tensor()};
+}
+
+void require_one_shape(const Projected& p) {
+  for (const at::Tensor& t : {p.difference.base, p.direction.value, p.direction.base, p.weight})
+    if (t.defined() && t.sizes() != p.difference.value.sizes())
+      throw Error("cannot project tensors of different shapes");
+}
+
+}  // namespace
+
+Projection project(const Difference& difference, const Difference& direction, double reference_norm,
+                   const at::Tensor& weight) {
+  const Projected of{dense(difference), dense(direction),
+                     weight.defined() ? dense_reals(weight, "weight") : at::Tensor()};
+  require_one_shape(of);
   std::vector<double> rows;
-  const auto [dg, gg, dd, fourth, products] = sums_over_rows(of, width, rows);
+  const auto [dg, gg, dd, fourth, products] = sums_over_rows(of, row_width(difference.value), rows);
   Projection p;
   if (!(gg > 0)) return p;
   p.amplitude = dg / gg;
@@ -130,21 +154,8 @@ Projection projection(const Projected& of, int64_t width, double reference_norm)
   p.explained = dd > 0 ? (2 * dg - gg) / dd : 0;
   p.correlation = dd > 0 ? dg / std::sqrt(dd * gg) : 0;
   p.size = reference_norm > 0 ? std::sqrt(gg) / reference_norm : 0;
+  p.plain = {dd, dg, gg};
   return p;
-}
-
-}  // namespace
-
-Projection project(const at::Tensor& difference, const at::Tensor& direction, double reference_norm) {
-  return projection({dense_reals(difference, "difference"), {}, dense_reals(direction, "direction")},
-                    row_width(difference), reference_norm);
-}
-
-Projection project_difference(const at::Tensor& value, const at::Tensor& base, const at::Tensor& direction,
-                              double reference_norm) {
-  Projected of{dense_reals(value, "value"), dense_reals(base, "base"), {}};
-  of.direction = base.is_same(direction) ? of.base : dense_reals(direction, "direction");
-  return projection(of, row_width(value), reference_norm);
 }
 
 double share_towards_zero(const at::Tensor& reference, const at::Tensor& candidate) {

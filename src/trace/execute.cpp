@@ -40,6 +40,12 @@ bool only_moves(const Op& op) {
   return op.view || op.kind == "clone" || op.kind == "_unsafe_view" || op.kind == "cat" || op.kind == "stack";
 }
 
+// The very same, not equal ones.
+bool same_arguments(const torch::jit::Stack& a, const torch::jit::Stack& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const c10::IValue& x, const c10::IValue& y) { return x.is(y); });
+}
+
 // The kernel's own complaint as ours.
 torch::jit::Stack call_boxed(const c10::OperatorHandle& handle, torch::jit::Stack stack) {
   try {
@@ -133,14 +139,19 @@ Results Executor::call(const Op& op, const c10::OperatorHandle& handle, bool wri
   if (!writes && !op.view && runs_exactly(op, rewrite)) return call_exactly(op, rewrite);
   if (reinterprets_bits(op)) return call_as_recorded(op, handle);
   torch::jit::Stack stack = laid_out(op, arguments(op, handle.schema()));
-  if (rewrite == nullptr) return call_with(op, handle, stack, writes);
-  OpCall rewritten{op,
-                   handle.schema(),
-                   std::move(stack),
-                   [&](const torch::jit::Stack& given) { return call_with(op, handle, given, writes, true); },
-                   nullptr,
-                   leaf_};
+  if (rewrite == nullptr) return call_unchanged(op, handle, stack, writes);
+  const auto run = [&](const torch::jit::Stack& given) {
+    return same_arguments(given, stack) ? call_unchanged(op, handle, stack, writes)
+                                        : call_with(op, handle, given, writes, true);
+  };
+  OpCall rewritten{op, handle.schema(), stack, run, nullptr, leaf_};
   return (*rewrite)(rewritten);
+}
+
+Results Executor::call_unchanged(const Op& op, const c10::OperatorHandle& handle, const torch::jit::Stack& stack,
+                                 bool writes) const {
+  const auto compute = [&] { return call_with(op, handle, stack, writes); };
+  return once_ && !writes && !op.view ? once_(op, compute) : compute();
 }
 
 Results Executor::call_with(const Op& op, const c10::OperatorHandle& handle, const torch::jit::Stack& stack,
@@ -184,7 +195,8 @@ Results Executor::call_exactly(const Op& op, const Rewrite* rewrite) const {
     const at::Tensor value = leaf_(id);
     return value.to(redirect(value.scalar_type(), Precision::fp64));
   };
-  const Executor exact(Precision::fp64, raised, recorded_dtype_, Arithmetic::kernel, leaf);
+  Executor exact(Precision::fp64, raised, recorded_dtype_, Arithmetic::kernel, leaf);
+  exact.compute_once(once_);
   if (rewrite == nullptr) return rounded(exact.run(op, false).results);
   const Rewrite outer = [&](OpCall& call) {
     OpCall both = call;

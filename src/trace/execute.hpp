@@ -35,6 +35,11 @@ class Executor {
   /// Results that somebody has computed by the recorded kernels on the same memory; nullopt: nobody has.
   void take_from(std::function<std::optional<Results>(const Op&)> computed) { computed_ = std::move(computed); }
 
+  /// `once(op, compute)` stands for `compute()`: an op on its own arguments that writes nothing, which others may have
+  /// computed under this precision. Nobody may write to what it gives.
+  using Once = std::function<Results(const Op&, const std::function<Results()>& compute)>;
+  void compute_once(Once once) { once_ = std::move(once); }
+
   /// Is the memory of a value written to in place, ever? Others may be copied where a view does not fit their layout.
   void tell_written(std::function<bool(int64_t)> written) { written_ = std::move(written); }
 
@@ -42,6 +47,8 @@ class Executor {
   Results call(const Op& op, const c10::OperatorHandle& handle, bool writes, const Rewrite* rewrite) const;
   Results call_with(const Op& op, const c10::OperatorHandle& handle, const torch::jit::Stack& stack, bool writes,
                     bool rewritten = false) const;
+  Results call_unchanged(const Op& op, const c10::OperatorHandle& handle, const torch::jit::Stack& stack,
+                         bool writes) const;
   Results call_as_recorded(const Op& op, const c10::OperatorHandle& handle) const;
   Results call_exactly(const Op& op, const Rewrite* rewrite) const;
   torch::jit::Stack arguments(const Op& op, const c10::FunctionSchema& schema) const;
@@ -56,6 +63,7 @@ class Executor {
   bool exact_where_changed_ = false;
   std::function<bool(int64_t)> written_;
   std::function<std::optional<Results>(const Op&)> computed_;
+  Once once_;
   ValueLookup leaf_;    // for rewrites
   ValueLookup raised_;  // for exact arithmetic
 };

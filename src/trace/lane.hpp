@@ -46,6 +46,8 @@ class Lane {
   at::Tensor alias_in(const at::Tensor& base, const Leaf& leaf) const;
   /// The same numbers in fp64: converted once an op, however many variant runs read them.
   at::Tensor raised(int64_t id);
+  /// An op that is computed in fp64 on this replay's values: by whoever asks first, kept until the op is over.
+  Results once(const Op& op, const std::function<Results()>& compute);
   bool alive(int64_t id) const { return values_.contains(id); }
   const std::unordered_map<int64_t, at::Tensor>& values() const { return values_; }
   at::ScalarType recorded_dtype(int64_t id) const { return dtypes_.at(id); }
@@ -79,6 +81,7 @@ class Lane {
   std::unordered_map<int64_t, at::ScalarType> dtypes_;  // as recorded
   std::unordered_map<int64_t, at::Tensor> values_;      // alive
   std::unordered_map<int64_t, at::Tensor> raised_;      // of this op, leaves left out
+  std::pair<const Op*, Results> once_{};                // of this op, in fp64
   std::unordered_set<int64_t> replaced_;                // at boundaries
   ReplayReport report_;
 };

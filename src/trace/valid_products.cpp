@@ -13,13 +13,52 @@ at::Tensor part_of(const at::Tensor& t, int64_t axis, const SumPart& part) {
   return t.slice(axis, part.begin, part.step == 1 ? part.begin + part.length : t.size(axis), part.step);
 }
 
+// sum += left x right, as its kernel has it: the product of few terms is summed in registers first.
+void add_product(at::Tensor& sum, const at::Tensor& left, const at::Tensor& right) {
+  if (sum.dim() == 2)
+    sum.addmm_(left, right);
+  else
+    sum.baddbmm_(left, right);
+}
+
+// One after the other into one sum; pairwise: every two parts so, then sums of equally many parts as soon as there are
+// two, so that few are held.
+at::Tensor sum_of_products(Arithmetic arithmetic, const std::vector<SumPart>& parts, const at::Tensor& left,
+                           const at::Tensor& right) {
+  const size_t together = arithmetic == Arithmetic::pairwise ? 2 : parts.size();
+  std::vector<std::pair<size_t, at::Tensor>> sums;  // of how many leaves
+  const auto join_last = [&] {
+    auto last = std::move(sums.back());
+    sums.pop_back();
+    sums.back().second.add_(last.second);
+    sums.back().first += last.first;
+  };
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const at::Tensor a = part_of(left, -1, parts[i]), b = part_of(right, -2, parts[i]);
+    if (i % together == 0)
+      sums.emplace_back(1, at::matmul(a, b));
+    else
+      add_product(sums.back().second, a, b);
+    const bool whole = (i + 1) % together == 0 || i + 1 == parts.size();
+    while (whole && sums.size() > 1 && sums.back().first == sums[sums.size() - 2].first) join_last();
+  }
+  while (sums.size() > 1) join_last();
+  return std::move(sums.back().second);
+}
+
+constexpr int64_t kColumns = 2048;  // of a result made at once: its partial sums stay near the processor
+
 at::Tensor product(Arithmetic arithmetic, const at::Tensor& left, const at::Tensor& right) {
   if (arithmetic == Arithmetic::transposed)  // the other operand's rows are walked
     return at::matmul(right.transpose(-2, -1).contiguous(), left.transpose(-2, -1).contiguous()).transpose(-2, -1);
-  std::vector<at::Tensor> sums;
-  for (const SumPart& part : sum_parts(arithmetic, left.size(-1)))
-    sums.push_back(at::matmul(part_of(left, -1, part), part_of(right, -2, part)));
-  return added_up(arithmetic, std::move(sums));
+  const std::vector<SumPart> parts = sum_parts(arithmetic, left.size(-1));
+  if (right.dim() != 2) return sum_of_products(arithmetic, parts, left, right);
+  at::Tensor result = at::empty({left.size(0), right.size(1)}, left.options());
+  for (int64_t begin = 0; begin < right.size(1); begin += kColumns) {
+    const auto columns = [&](const at::Tensor& t) { return t.slice(1, begin, begin + kColumns); };
+    columns(result).copy_(sum_of_products(arithmetic, parts, left, columns(right)));
+  }
+  return result;
 }
 
 std::optional<Results> multiply(ValidCall call, std::string_view left, std::string_view right, bool added) {

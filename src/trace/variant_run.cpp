@@ -28,13 +28,15 @@ VariantRun::VariantRun(size_t number, Deviation deviation, const Program& progra
   const ReplayOptions& options = lane.options();
   if (options.precision == Precision::recorded && options.arithmetic == Arithmetic::kernel)
     executor_.exact_where_changed();
+  // Every rewrite of the results alone begins with the op as it was.
+  executor_.compute_once(
+      [this](const Op& op, const auto& compute) { return touched_ ? compute() : lane_.once(op, compute); });
 }
 
 void VariantRun::step(int index) {
   const OpFlow& op = flow_.ops[index];
-  const bool touched =
-      std::any_of(op.reads.begin(), op.reads.end(), [&](int64_t id) { return differing_.contains(id); });
-  if (dead_ || (!touched && !deviation_.rewrites.contains(index))) return;
+  touched_ = std::any_of(op.reads.begin(), op.reads.end(), [&](int64_t id) { return differing_.contains(id); });
+  if (dead_ || (!touched_ && !deviation_.rewrites.contains(index))) return;
   if (op.fresh.empty() && op.writes.empty()) return;
   // Stored results stand for an opaque op in every variant run; an empty buffer has none.
   if (!program_.ops[index].opaque.empty() && !is_uninitialised(program_.ops[index].kind)) return;

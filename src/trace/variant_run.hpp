@@ -40,6 +40,7 @@ class VariantRun {
   Lane& lane_;
   Executor executor_;
   std::unordered_map<int64_t, at::Tensor> differing_;
+  bool touched_ = false;  // the op at hand reads what differs
   bool dead_ = false;
 };
 

@@ -19,7 +19,7 @@ import zoo  # noqa: E402
 zoo.quiet()
 
 from selftest_models import capture, kernels  # noqa: E402
-from zoo import cases, check, dry, runner, tables, truth, unit  # noqa: E402
+from zoo import benign, cases, check, dry, runner, tables, truth, unit  # noqa: E402
 from zoo.benign import Change  # noqa: E402
 from zoo.catalogue import ENTRIES, audio, diffusion, fresh, language, text_encoders, vision  # noqa: E402
 from zoo.entry import KINDS  # noqa: E402
@@ -166,6 +166,15 @@ def test_a_mutation_without_effect_is_refused(tmp_path):
     here = unit.Unit(ENTRIES["bert"], "bf16", tmp_path, "")
     row = here.fault(cases.Fault(OPERATORS["norm_eps_x0.1"], "embeddings.LayerNorm", None, "modules"))   # eps 1e-12
     assert row["refused"] == "changes nothing"
+
+
+def test_a_change_of_layout_that_rounds_once_more_is_refused(tmp_path):
+    """A batch of one leaves PVT's map of pixels strided: F.linear then rounds the product before it adds the bias. In float32 models that is no matter."""
+    pvt = unit.Unit(ENTRIES["pvt_v2"], "bf16", tmp_path, None)
+    assert "rounds a product before its bias" in pvt.benign(benign.CHANGES["one sample at a time"], 0)["refused"]
+    assert "refused" not in pvt.benign(benign.CHANGES["products split over K"], 0)   # these go on in float32 until the bias is added
+    wide = unit.Unit(ENTRIES["pvt_v2"], "fp32", tmp_path, None)
+    assert "refused" not in wide.benign(benign.CHANGES["one sample at a time"], 0)
 
 
 def test_a_benign_change_that_is_none_is_refused(tmp_path):

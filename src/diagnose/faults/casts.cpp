@@ -108,7 +108,7 @@ std::map<int, Rewrite> fused_chain(const ProgramIndex& program, int index) {
       todo.push_back(reader);
       // Its other operands come from the same chain: x cos + rotated(x) sin.
       for (const int64_t id : program.reads(reader))
-        if (const int made = program.producer(id); made > index - 8 && made < reader) todo.push_back(made);
+        if (const int made = program.producer(id); made >= 0 && made > index - 8 && made < reader) todo.push_back(made);
     }
   }
   return wide;

@@ -18,11 +18,13 @@ struct FaultHypothesis {
   Gate gate = Gate::logic;      // dtype_path for roundings
   bool fixed_amplitude = true;  // false: the size is free (an eps), so any significant amplitude fits
   Deviation deviation;
-  bool exact = false;  // in the reference's dtypes, rounded exactly where it changes something; else in fp64
-  int wide_op = -1;    // this op alone is left unrounded
-  bool joint = false;  // also tried at all places of the module call together
-  bool valid = false;  // not a fault but another valid algorithm: part of the null distribution
-  int rank = 0;        // among hypotheses that explain equally well the lowest is named
+  bool exact = false;       // in the reference's dtypes, rounded exactly where it changes something; else in fp64
+  int wide_op = -1;         // this op alone is left unrounded
+  bool joint = false;       // also tried at all places of the module call together
+  bool valid = false;       // not a fault but another valid algorithm: part of the null distribution
+  int rank = 0;             // among hypotheses that explain equally well the lowest is named
+  bool arithmetic = false;  // below the cast (arithmetic.hpp): told from its like by how many elements it gives bitwise
+  bool gross = false;       // moves values by far more than any rounding of their width: other weights altogether
 };
 
 /// Where values come from and go to. Computed once a program.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/dtype_kind.hpp"
 #include "diagnose/faults/catalogue.hpp"
 #include "diagnose/faults/constants.hpp"
 
@@ -36,6 +37,14 @@ std::string without_numbers(const std::string& name) {
   return out;
 }
 
+// Other weights altogether. In half width a residual may hide them.
+void add_gross(Hypotheses& to, const ProgramIndex& program, int index, std::string fault, const std::string& what,
+               Rewrite rewrite) {
+  add_fault(to, program, index, std::move(fault), what, std::move(rewrite));
+  const Op& op = program.op(index);
+  to.back().gross = !op.outputs.empty() && op.outputs[0] && !is_half(op.outputs[0]->dtype);
+}
+
 // Weights of the same shape that a port might have loaded instead: neighbours in the module, or another layer's.
 void other_weights(const ProgramIndex& program, int index, const char* argument, const Leaf& own, bool transposed,
                    Hypotheses& to) {
@@ -49,7 +58,7 @@ void other_weights(const ProgramIndex& program, int index, const char* argument,
     const bool layer = !neighbour && !other.empty() && without_numbers(other) == without_numbers(name);
     if (!neighbour && !layer) continue;
     ++tried;
-    add_fault(to, program, index, neighbour && !layer ? "weights swapped" : "wrong layer's weights",
+    add_gross(to, program, index, neighbour && !layer ? "weights swapped" : "wrong layer's weights",
               fmt::format("{} instead of {}", other, name), [id = leaf.value.id, argument, transposed](OpCall& call) {
                 const at::Tensor weight = call.leaf(id);
                 call.set(argument, transposed ? weight.t() : weight);
@@ -64,7 +73,7 @@ void weight_faults(const ProgramIndex& program, int index, const char* argument,
   if (weight == nullptr || weight->value.shape.size() != 2) return;
   const auto& shape = weight->value.shape;
   if (shape[0] == shape[1] && shape[0] > 1)
-    add_fault(to, program, index, "transposed weight", "square weight transposed", [argument](OpCall& call) {
+    add_gross(to, program, index, "transposed weight", "square weight transposed", [argument](OpCall& call) {
       call.set(argument, call.tensor(argument).t());
       return call.run_again();
     });
@@ -74,7 +83,7 @@ void weight_faults(const ProgramIndex& program, int index, const char* argument,
   for (const int64_t heads : {2, 3, 4, 6, 8, 12, 16})
     if (out % heads == 0 && out / heads >= 4)
       for (const bool inverse : {false, true})
-        add_fault(to, program, index, "permuted heads",
+        add_gross(to, program, index, "permuted heads",
                   fmt::format("output axis as ({}) on one side", inverse ? "width, heads" : "heads, width"),
                   [heads, inverse](OpCall& call) {
                     Results results = call.run_again();
@@ -97,7 +106,7 @@ void result_faults(const ProgramIndex& program, int index, Hypotheses& to) {
   for (const int64_t parts : {2, 3})
     for (int64_t i = 0; width % parts == 0 && width / parts > 1 && i < parts; ++i)
       for (int64_t j = i + 1; j < parts; ++j)
-        add_fault(to, program, index, "weights swapped", fmt::format("parts {} and {} of {} exchanged", i, j, parts),
+        add_gross(to, program, index, "weights swapped", fmt::format("parts {} and {} of {} exchanged", i, j, parts),
                   [i, j, parts, axis](OpCall& call) {
                     Results results = call.run_again();
                     std::vector<at::Tensor> chunks = results[0]->chunk(parts, axis);
