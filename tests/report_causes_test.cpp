@@ -153,7 +153,8 @@ TEST_CASE("report: what differs between the machines is marked, before any numbe
                          {"seed", 7}};
   r.machine["cpu_flags"] = "avx2 avx512ifma";
   const Environment e = environment(r);
-  CHECK(differing_text(e) == "kernels for");  // not torch's build, not features that one side does not list
+  // Not torch's build, not features that one side does not list.
+  CHECK(differing_text(e) == "kernels for AVX512 (reference), AVX2 (candidate)");
   CHECK(machine_text(e, 0) == "Example CPU, AVX512, torch 2.13.0+cpu, 2 threads");
   CHECK(e.columns.size() == 2);
   const auto folder = test::scratch_folder("environment");
@@ -163,13 +164,39 @@ TEST_CASE("report: what differs between the machines is marked, before any numbe
   CHECK(holds(text, "Known of the reference alone: TF32 cudnn on, matmul off; seed 7."));
   CHECK(text.find("## Environment") < text.find("## Results"));
   const std::string screen = console_summary(r, false);
-  CHECK(screen.find("differs    kernels for") < screen.find("recording"));
+  CHECK(screen.find("\ndiffers    kernels for AVX512 (reference), AVX2 (candidate)\n") < screen.find("recording"));
+  write_junit(r, folder / "junit.xml");
+  CHECK(holds(test::read(folder / "junit.xml"), "name=\"differs\" value=\"kernels for AVX512 (reference), AVX2"));
   r.candidate.path = "cand.h5";
   CHECK(environment(r).columns.size() == 3);
+  r.candidate.details = {{"cpu_capability", "AVX2"}, {"cpu_flags", {"avx2", "avx512f"}}};
+  CHECK(differing_text(environment(r)) ==
+        "kernels for AVX512 (reference), AVX2 (candidate, judged here); CPU features none (reference, judged here), "
+        "avx512f (candidate)");
+  r.candidate.details = {};
   Report several = r;
   several.reference.details = {
       {"dumps", {{{"name", "a"}, {"details", {{"threads", 2}}}}, {{"name", "b"}, {"details", {{"threads", 4}}}}}}};
-  CHECK(differing_text(environment(several)) == "threads");
+  CHECK(differing_text(environment(several)) == "threads 2 / 4 (reference), 2 (judged here)");
+}
+
+TEST_CASE("report: which files the sides are, and every other setting they tell") {
+  Report r = test::sample_report();
+  r.reference.details = {{"code", "diffusers' code"}, {"threads", 2}, {"command", "a"}, {"config", {{"layers", 2}}}};
+  r.candidate.path = "cand.h5";
+  r.candidate.details = {{"command", "b"}, {"config", {{"layers", 3}}}, {"numpy", "2.0"}};
+  const std::vector<EnvironmentRow> sides = identity_rows(r), others = other_settings(r);
+  const auto row = [](const std::vector<EnvironmentRow>& rows, const std::string& what) {
+    const auto found = std::find_if(rows.begin(), rows.end(), [&](const EnvironmentRow& e) { return e.what == what; });
+    return found == rows.end() ? EnvironmentRow{} : *found;
+  };
+  CHECK(row(sides, "code").values == std::vector<std::string>{"diffusers' code", "", ""});
+  CHECK(row(sides, "file").values[1] == "cand.h5");
+  REQUIRE(others.size() == 3);  // threads are a fact of the machine
+  CHECK(row(others, "config.layers").differs);
+  CHECK(row(others, "config.layers").values == std::vector<std::string>{"2", "3", ""});
+  CHECK(!row(others, "command").differs);
+  CHECK(!row(others, "numpy").differs);
 }
 
 TEST_CASE("report: warnings and lines of many recordings are few") {

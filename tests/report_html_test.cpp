@@ -11,7 +11,11 @@
 #include <nlohmann/json.hpp>
 
 #include "core/statistics.hpp"
+#include "report/causes.hpp"
+#include "report/environment.hpp"
+#include "report/limit_use.hpp"
 #include "report/sink.hpp"
+#include "report/whole_program.hpp"
 #include "report_sample.hpp"
 
 namespace parity::test {
@@ -133,7 +137,48 @@ TEST_CASE("report html: verdict, every row, its numbers, limits and texts") {
   CHECK(data["casts"][0]["tried"][0] == json{"b", .9, 1e-3});
   CHECK(data["coverage"][0]["uncovered_paths"] == json{"blocks.1.norm2"});
   CHECK(data["coverage"][0]["unmatched"] == json{"extra"});
-  CHECK(data["machine"]["cpu"] == "Example CPU");
+}
+
+TEST_CASE("report html: the environment is the one of every other report file") {
+  Report r = sample_report();
+  r.reference.details = {{"cpu", "Example CPU"}, {"cpu_capability", "AVX512"}, {"config", {{"layers", 2}}}};
+  const json shown = data_of(page_of(r))["environment"];
+  const Environment machines = environment(r);
+  CHECK(shown["columns"] == json(machines.columns));
+  CHECK(shown["differing"] == differing_text(machines));
+  REQUIRE(shown["rows"].size() == machines.rows.size());
+  for (size_t i = 0; i < machines.rows.size(); ++i) {
+    CHECK(shown["rows"][i] == json{machines.rows[i].what, machines.rows[i].values, machines.rows[i].differs});
+  }
+  CHECK(shown["sides"][0] == json{"model", {"SampleModel", "wan"}, false});
+  CHECK(shown["others"][0] == json{"config.layers", {"2", ""}, false});
+}
+
+TEST_CASE("report html: causes, what to run next, and the program as a whole") {
+  Report r = sample_report();
+  WholeProgram whole;
+  whole.asked = .001, whole.error = .01, whole.valid_error = .02;
+  whole.steps = {{"blocks.0.attn2", "attention", "a.py:3", .5, 1.5, .005, .0051}};
+  r.whole = whole;
+  const json data = data_of(page_of(r)), document = to_json(r);
+  CHECK(data["next"] == document["next"]);
+  CHECK(data["whole"] == document["whole_program"]);
+  CHECK(data["whole_lines"].size() == whole_program_lines(whole).size());
+  CHECK(data["discriminator"].is_null());
+  REQUIRE(data["causes"]["shown"].size() == document["findings"].size());
+  const json& first = data["causes"]["shown"][0];
+  CHECK(first["rows"] == json{2});
+  CHECK(first["title"] == cause_title(causes(r).front()));
+  CHECK(first["broken"] == json(broken_limit_lines(r.ops[2])));
+}
+
+TEST_CASE("report html: as many causes as rows are cut, and it is said") {
+  Report r = sample_report();
+  const OpResult failing = r.ops[2];
+  for (int i = 0; i < 1000; ++i) r.ops.push_back(failing), r.ops.back().kind = fmt::format("kind{}", i);
+  const json causes = data_of(page_of(r))["causes"];
+  CHECK(causes["all"] == 1006);
+  CHECK(causes["shown"].size() == 200);
 }
 
 TEST_CASE("report html: a share just below 1 stays below 1") {

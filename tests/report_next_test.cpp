@@ -14,7 +14,7 @@ namespace {
 /// Two files, one green linear row with an oracle.
 Report green_pair() {
   Report r;
-  r.command = "parity-check compare ref.h5 it's.h5 --map my map.txt --out x";
+  r.command = "parity-check compare ref.h5 'it'\\''s.h5' --map 'my map.txt' --out x";
   r.reference.path = "ref.h5";
   r.candidate.path = "it's.h5";
   OpResult op;
@@ -75,7 +75,24 @@ TEST_CASE("next: blame when no op is wrong and the output differs by more than a
   CHECK(commands(r).empty());
 }
 
-TEST_CASE("next: a map file when much has no counterpart; fp32 when bf16 cannot decide") {
+TEST_CASE("next: --max-free when every op passes and the output is further off than roundings alone take it") {
+  Report r = green_pair();
+  r.command += " --thresholds limits.json --accept-path='*.ln'";
+  r.ops[0].oracle->reference_error = 1e-3;
+  r.ops[0].free->rel_l2 = 2e-3;
+  CHECK(commands(r) == List{"parity-check compare 'ref.h5' 'it'\\''s.h5' --map 'my map.txt' --thresholds 'limits.json' "
+                            "--accept-path '*.ln' --max-free 0.0014"});
+  r.ops[0].free->rel_l2 = 1.4e-3;  // two sides' roundings: sqrt(2) 1e-3
+  CHECK(commands(r).empty());
+  r.ops[0].free->rel_l2 = 2e-3;
+  r.whole.emplace();  // asked already
+  CHECK(commands(r).empty());
+  r.whole.reset();
+  r.ops[0].verdict = Verdict::inconclusive;  // an op may be wrong
+  for (const std::string& command : commands(r)) CHECK(command.find("--max-free") == std::string::npos);
+}
+
+TEST_CASE("next: a map file when much has no counterpart, fp32 when bf16 cannot decide") {
   Report r = green_pair();
   r.coverage[""].uncovered = 1;
   r.coverage[""].uncovered_paths = {"blocks.1.ffn"};

@@ -29,7 +29,11 @@ int run(VideoBenchCommand options) {
   options.bench.width = options.size[0], options.bench.height = options.size[1];
   if (options.bench.reference.empty() != options.bench.candidate.empty())
     throw Error("bench video: give two files, or none");
-  const VideoBench b = bench_video(options.bench);
+  const VideoBench b = [&] {
+    ShareBar bar("comparing", options.common.quiet);
+    options.bench.progress = std::ref(bar);
+    return bench_video(options.bench);
+  }();
   const double frames = static_cast<double>(b.frames), mib = 1024.0 * 1024;
   if (!options.common.quiet && b.read.first > 0)
     print("{} frames: reading both {:.1f} frames/s, with all metrics {:.1f} ({:+.1f} % time), peak memory {:.0f} MiB\n",

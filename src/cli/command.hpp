@@ -29,6 +29,7 @@ using Action = std::function<int()>;
 void add_run(CLI::App& app, Action& action, const std::string& command_line);
 void add_compare(CLI::App& app, Action& action, const std::string& command_line);
 void add_bench(CLI::App& app, Action& action);
+void add_bench_gpt2(CLI::App& bench, Action& action);
 void add_bench_video(CLI::App& bench, Action& action);
 void add_inspect(CLI::App& app, Action& action);
 void add_video(CLI::App& app, Action& action, const std::string& command_line);
@@ -37,6 +38,7 @@ void add_extract(CLI::App& app, Action& action);
 void add_replay(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);
 void add_gate(CLI::App& app, Action& action);
+void add_export(CLI::App& app, Action& action);
 void add_weights(CLI::App& app, Action& action, const std::string& command_line);
 
 /// Where the embedded reference dumps lie: $PARITY_REFERENCE_DUMPS, else beside the sources this was built from.

@@ -7,7 +7,10 @@
 #include <cmath>
 #include <filesystem>
 
+#include "cli/attachments.hpp"
 #include "cli/command.hpp"
+#include "cli/compare_options.hpp"
+#include "cli/export_places.hpp"
 #include "cli/first_divergence.hpp"
 #include "cli/interruption.hpp"
 #include "cli/open_pair.hpp"
@@ -29,21 +32,6 @@ namespace parity::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct CompareOptions {
-  Common common;
-  std::string reference, candidate, map, layer = "all", out, html, thresholds;
-  std::vector<std::string> accepted;
-  bool diagnose = true;
-  std::optional<double> max_free;
-  double budget_memory = 0, budget_time = VariantBudget{}.replays;
-};
-
-Thresholds limits_of(const CompareOptions& options) {
-  Thresholds limits = options.thresholds.empty() ? Thresholds{} : read_thresholds(options.thresholds);
-  limits.accepted.insert(limits.accepted.end(), options.accepted.begin(), options.accepted.end());
-  return limits;
-}
 
 std::function<void(double)> bar(Progress& progress, const char* text) {
   return [&progress, text, shown = 0](double done) mutable {
@@ -85,9 +73,7 @@ JobResult judged(const Sides& sides, const PortJobOptions& job) {
 void fill(Report& report, const CompareOptions& options, const Sides& sides, JobResult result) {
   report.ops = std::move(result.rows);
   report.dtype_paths = std::move(result.dtype_paths);
-  for (OpResult& row : report.ops)
-    row.rerun =
-        fmt::format("parity-check compare '{}' '{}' --layer '{}'", options.reference, options.candidate, row.path);
+  for (OpResult& row : report.ops) row.rerun = rerun_of(row, options);
   if (result.interrupted)
     report.ops.push_back(interrupted_comparison(report.ops.size()));
   else if (report.ops.empty())
@@ -96,6 +82,15 @@ void fill(Report& report, const CompareOptions& options, const Sides& sides, Job
   report.coverage[""] = std::move(result.coverage);
   report.warnings.insert(report.warnings.end(), result.warnings.begin(), result.warnings.end());
 }
+
+struct Digests {
+  std::shared_future<std::string> reference, candidate;
+
+  void enter(Report& report) const {
+    report.reference.sha256 = reference.get();
+    report.candidate.sha256 = candidate.get();
+  }
+};
 
 // What there is of a comparison under way: its JSON alone.
 void write_checkpoint(Report report, const CompareOptions& options, const Sides& sides, JobResult so_far) {
@@ -125,11 +120,18 @@ Report compared(const CompareOptions& options, const Sides& sides, const std::st
   job.progress = bar(progress, "comparing");
   const std::vector<std::string> files{options.reference, options.candidate};
   Report report = named(files, [&] { return head(sides, command_line); });
-  Checkpoints checkpoints([&](const JobResult& so_far) { write_checkpoint(report, options, sides, so_far); });
+  const Digests digests{digest_beside(sides.reference), digest_beside(sides.candidate)};
+  Checkpoints checkpoints([&](const JobResult& so_far) {
+    digests.enter(report);
+    write_checkpoint(report, options, sides, so_far);
+  });
   job.go_on = std::ref(checkpoints);
   JobResult result = named(
       files, [&] { return judged(sides, job); }, options.map);
-  named(files, [&] { fill(report, options, sides, std::move(result)); });
+  named(files, [&] {
+    fill(report, options, sides, std::move(result));
+    digests.enter(report);
+  });
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return report;
 }
@@ -157,6 +159,8 @@ void ask_of_the_whole(const CompareOptions& options, const Sides& sides, Report&
 }
 
 int run_compare(const CompareOptions& options, const std::string& command_line) {
+  check_attachments(options.attachments);
+  const std::vector<ExportPlace> exports = export_places(options.exports);
   const Sides sides = open_pair(options.common, options.reference, options.candidate, options.map);
   set_threads(options.common, sides.reference.dump.get());
   Report report = compared(options, sides, "", command_line);
@@ -165,7 +169,9 @@ int run_compare(const CompareOptions& options, const std::string& command_line) 
     fs::create_directories(options.out);
     if (!is_partial(report)) attach_repro(report, sides, options.out);
   }
+  if (!is_partial(report)) attach(report, options.attachments, options.common, options.out);
   write_reports(report, options);
+  for (const ExportPlace& place : exports) write_export(place, report, &sides.reference, &sides.candidate);
   if (!options.common.quiet) print("{}\n", Assembled{console_summary(report, want_colour())});
   return exit_status(report);
 }
@@ -217,61 +223,12 @@ int run_blame(const CompareOptions& options, const std::string& command_line) {
 
 using Runner = int (*)(const CompareOptions&, const std::string&);
 
-void add_budget(CLI::App& command, CompareOptions& options) {
-  command
-      .add_option("--budget-time", options.budget_time,
-                  "What runs of the program with a named change may take, in times of the plain replays (default 2); "
-                  "what was not tried is said")
-      ->check(number_from(0))
-      ->type_name("TIMES");
-  command
-      .add_option("--budget-memory", options.budget_memory,
-                  "What they may hold, in GiB (default: half of what is free)")
-      ->check(number_from(1 / 1024.))
-      ->type_name("GIB");
-}
-
-void add_max_free(CLI::App& command, CompareOptions& options) {
-  command
-      .add_option(
-          "--max-free", options.max_free,
-          "Largest relative L2 of the result, with all inherited error. Beyond it, and when no op is wrong: how "
-          "far valid arithmetics lie apart, and which ops in higher precision would bring how much")
-      ->check(number_from(0))
-      ->type_name("REL_L2");
-}
-
 CLI::App* add_two_sided(CLI::App& app, Action& action, const std::string& command_line, const char* name,
                         const char* text, Runner runner, bool candidate_required) {
   auto options = std::make_shared<CompareOptions>();
   CLI::App* command = app.add_subcommand(name, text);
-  command->add_option("REF", options->reference, "PyTorch recording")->required()->check(existing_path());
-  CLI::Option* candidate =
-      command->add_option("CAND", options->candidate, "The port's recording")->check(existing_path());
-  if (candidate_required) candidate->required();
-  command->add_option("--map", options->map, "Names: REFERENCE = CANDIDATE [perm(…)] [split(axis,i,n)] a line")
-      ->check(existing_file())
-      ->type_name("FILE");
-  command
-      ->add_option("--layer", options->layer,
-                   "Ops to report: 'all', or globs on reference or candidate paths, comma-separated")
-      ->type_name("GLOB");
-  command
-      ->add_option("--out", options->out, "Folder for report.md, report.html, report.json, junit.xml, thresholds.json")
-      ->type_name("DIR");
-  command->add_option("--html", options->html, "The report as one page for a browser")->type_name("FILE");
-  command->add_option("--thresholds", options->thresholds, "Limits other than the defaults, with reasons (JSON)")
-      ->check(existing_file())
-      ->type_name("FILE");
-  command
-      ->add_option("--accept-path", options->accepted,
-                   "Roundings declared as intended: globs of paths whose gate dtype_path may fail")
-      ->delimiter(',')
-      ->type_name("GLOB");
-  if (std::string_view(name) == "compare") add_max_free(*command, *options);
-  add_budget(*command, *options);
-  command->add_flag("!--no-diagnosis", options->diagnose, "Do not test named faults and cast placements (faster)");
-  add_common(*command, options->common);
+  add_compare_options(*command, *options, candidate_required);
+  if (std::string_view(name) == "compare") add_compare_whole(*command, *options);
   command->callback([options, runner, &action, command_line] {
     action = [options, runner, command_line] { return runner(*options, command_line); };
   });

@@ -7,6 +7,7 @@
 #include "cli/print.hpp"
 #include "core/error.hpp"
 #include "core/named.hpp"
+#include "core/shell.hpp"
 #include "jobs/sides.hpp"
 #include "report/sink.hpp"
 #include "trace/extract.hpp"
@@ -58,7 +59,7 @@ int extract_command(const Options& options) {
     if (!done.captured.empty())
       print("  enters without being an argument or a weight: {}\n", fmt::format("{}", fmt::join(done.captured, ", ")));
     if (!options.candidate.empty()) print("  the port has {} of {} results\n", done.port_outputs, done.outputs.size());
-    print("  run it: parity-check replay '{}'\n", options.out);
+    print("  run it: parity-check replay {}\n", shell_word(options.out));
   }
   return !options.candidate.empty() && done.port_outputs == 0 ? 3 : 0;
 }

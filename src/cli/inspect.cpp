@@ -151,8 +151,9 @@ void add_inspect(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("inspect", "What is in a recording (module tree, ops, sizes) or a file of tensors");
   command
-      ->add_option("dump", options->file,
-                   "The recording, or tensors in .safetensors, .npz, .npy, .pt or a folder of them")
+      ->add_option(
+          "dump", options->file,
+          "The recording, or tensors in .safetensors, .npz, .npy, .pt, a folder of them, or another tool's dump")
       ->required()
       ->check(existing_path());
   command->add_option("--layer", options->layer, "Only these paths (globs, comma-separated)")->type_name("GLOB");

@@ -7,6 +7,7 @@
 #include "core/error.hpp"
 #include "core/glob.hpp"
 #include "core/precision.hpp"
+#include "core/progress.hpp"
 #include "dump/dump.hpp"
 #include "pair/name_map.hpp"
 #include "report/sink.hpp"
@@ -49,7 +50,10 @@ int inspect_tensors(const Common& common, const std::string& file, const std::st
   std::vector<std::string> notes = set->notes();
   std::string lines;
   int64_t total = 0;
-  for (const std::string& name : set->names()) {
+  std::optional<ShareBar> bar(std::in_place, "verifying", common.quiet || !verify);
+  for (size_t i = 0; i < set->names().size(); ++i) {
+    const std::string& name = set->names()[i];
+    (*bar)(static_cast<double>(i) / static_cast<double>(set->names().size()));
     if (!matches_layer(name, layer)) continue;
     const auto& [dtype, shape] = set->type(name);
     const int64_t bytes = bytes_of(dtype, shape);
@@ -64,6 +68,7 @@ int inspect_tensors(const Common& common, const std::string& file, const std::st
     }
     json["tensors"].push_back(std::move(row));
   }
+  bar.reset();
   if (json["tensors"].empty()) throw Error(fmt::format("{}: --layer '{}' matches nothing", file, layer));
   json["notes"] = notes;
   if (!common.quiet) {

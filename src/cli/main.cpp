@@ -30,6 +30,7 @@ int main(int argc, char** argv) {
   parity::cli::add_compare(app, action, command_line);
   parity::cli::add_weights(app, action, command_line);
   parity::cli::add_gate(app, action);
+  parity::cli::add_export(app, action);
   parity::cli::add_video(app, action, command_line);
   parity::cli::add_inspect(app, action);
   parity::cli::add_extract(app, action);

@@ -8,6 +8,7 @@
 
 #include "cli/print.hpp"
 #include "core/error.hpp"
+#include "core/shell.hpp"
 
 namespace parity::cli {
 namespace {
@@ -24,7 +25,7 @@ constexpr char kOutOfMemory[] = "parity-check: out of memory; compare fewer laye
 
 std::string command_line(const std::vector<std::string>& arguments) {
   std::string text = "parity-check";
-  for (const std::string& argument : arguments) text += " " + argument;
+  for (const std::string& argument : arguments) text += fmt::format(" {}", shell_word_if_needed(argument));
   return text;
 }
 

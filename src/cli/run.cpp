@@ -6,11 +6,13 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "cli/attachments.hpp"
 #include "cli/command.hpp"
 #include "cli/print.hpp"
 #include "core/error.hpp"
 #include "core/named.hpp"
 #include "core/progress.hpp"
+#include "core/shell.hpp"
 #include "jobs/model_job.hpp"
 #include "jobs/sides.hpp"
 #include "judge/model_limits.hpp"
@@ -25,7 +27,8 @@ namespace fs = std::filesystem;
 
 struct RunOptions {
   Common common;
-  std::string layer = "all", model, html, thresholds, out = "reports/latest";
+  Attachments attachments;
+  std::string layer = "all", model, variant = "aten", html, thresholds, out = "reports/latest";
   std::vector<std::string> references;
   std::vector<std::string> dtypes = {"fp64", "fp32", "bf16", "fp16"}, modes = {"forced", "free"};
 };
@@ -57,6 +60,7 @@ class Run {
 
   int run() {
     if (!options_.thresholds.empty()) set_model_limits(read_model_limits(options_.thresholds));
+    check_attachments(options_.attachments);
     std::vector<fs::path> files(options_.references.begin(), options_.references.end());
     if (files.empty()) files = embedded_dumps();
     Progress progress(static_cast<int64_t>(files.size()) * 10, options_.common.quiet);
@@ -68,6 +72,8 @@ class Run {
     if (!layer_found_)
       throw Error(fmt::format("--layer '{}' with --dtype {} matches no op; see: parity-check inspect {}",
                               options_.layer, fmt::join(options_.dtypes, ","), files.front().string()));
+    report_.machine = this_machine_json();
+    attach(report_, options_.attachments, options_.common, options_.out);
     write_reports(true);
     if (!options_.common.quiet)
       print("{}\nReport: {}\n", Assembled{console_summary(report_, want_colour())},
@@ -88,6 +94,10 @@ class Run {
       throw Error(fmt::format(
           "{}: no C++ re-implementation of model '{}'; compare two recordings instead: parity-check compare REF CAND",
           file.string(), dump.model()));
+    const Kernels kernels = options_.variant == "own" ? Kernels::own : Kernels::aten;
+    if (kernels == Kernels::own && !entry->own_kernels)
+      throw Error(fmt::format("--variant own: model '{}' has no kernels of its own; those that have: --model gpt2",
+                              entry->name));
     ++compared_;
     set_threads(options_.common, &dump);
     const Program program = load_program(dump);
@@ -96,9 +106,13 @@ class Run {
     job.dtypes = options_.dtypes;
     job.forced = std::count(options_.modes.begin(), options_.modes.end(), "forced") > 0;
     job.free = std::count(options_.modes.begin(), options_.modes.end(), "free") > 0;
+    if (options_.variant != "aten") job.given = fmt::format(" --variant {}", options_.variant);
+    if (!options_.thresholds.empty()) job.given += fmt::format(" --thresholds {}", shell_word(options_.thresholds));
     job.reference_name = files > 1 ? name : "";
     job.progress = [&](const std::string& step) { progress.step(name + " " + step); };
-    add(dump, run_main_job(dump, program, entry->make, job), name, files);
+    job.kernels = kernels;
+    const auto make = [&](const Dump& d, Precision precision) { return entry->make(d, precision, kernels); };
+    add(dump, run_main_job(dump, program, make, job), name, files);
     return true;
   }
 
@@ -114,7 +128,7 @@ class Run {
     report_.coverage[name] = std::move(result.coverage);
     for (const std::string& warning : result.warnings) report_.warnings.push_back(name + ": " + warning);
     const Side side = describe_side(dump);
-    report_.candidate.details["variant"] = "aten";  // what the re-implementation's ops call (src/ops)
+    report_.candidate.details["variant"] = options_.variant;  // what the re-implementation's ops call (src/ops)
     report_.candidate.producer = "parity-check " PARITY_VERSION;
     if (files == 1) {
       report_.reference = side;
@@ -170,12 +184,17 @@ void add_run(CLI::App& app, Action& action, const std::string& command_line) {
   run->add_option("--mode", options->modes, "forced: each op on the reference's inputs; free: the model on its own")
       ->delimiter(',')
       ->check(CLI::IsMember({"forced", "free"}));
+  run->add_option("--variant", options->variant,
+                  "Whose kernels the ops call: LibTorch's, or our own where there are any")
+      ->check(CLI::IsMember({"aten", "own"}))
+      ->capture_default_str();
   run->add_option("--thresholds", options->thresholds, "Limits other than the defaults, with reasons (JSON)")
       ->check(existing_file())
       ->type_name("FILE");
   run->add_option("--out", options->out, "Folder of the reports")->capture_default_str()->type_name("DIR");
   run->add_option("--html", options->html, "The report as one page for a browser, besides the one in the folder")
       ->type_name("FILE");
+  add_attachments(*run, options->attachments);
   add_common(*run, options->common);
   run->callback([options, &action, command_line] {
     action = [options, command_line] { return Run(*options, command_line).run(); };

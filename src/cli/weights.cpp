@@ -10,6 +10,7 @@
 #include "cli/print.hpp"
 #include "core/named.hpp"
 #include "core/progress.hpp"
+#include "core/shell.hpp"
 #include "report/markup.hpp"
 #include "report/sink.hpp"
 #include "report/summary.hpp"
@@ -21,7 +22,7 @@ namespace {
 
 struct WeightsOptions {
   Common common;
-  std::string reference, candidate, map;
+  std::string reference, candidate, map, html;
 };
 
 bool failed(const OpResult& row) { return row.verdict == Verdict::fail || row.verdict == Verdict::shape; }
@@ -108,11 +109,12 @@ int run_weights(const WeightsOptions& options, const std::string& command_line) 
   const Mapping mapping = mapping_of(audit, reference, candidate);
   report.ops = std::move(audit.rows);
   for (OpResult& row : report.ops)
-    row.rerun = fmt::format("parity-check weights '{}' '{}'", options.reference, options.candidate);
+    row.rerun = fmt::format("parity-check weights {} {}", shell_word(options.reference), shell_word(options.candidate));
   report.coverage[""] = std::move(audit.coverage);
   report.warnings.insert(report.warnings.end(), audit.warnings.begin(), audit.warnings.end());
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (!options.common.json.empty()) write_json(report, options.common.json);
+  if (!options.html.empty()) write_html(report, options.html);
   if (!options.map.empty()) write_file(options.map, map_file(mapping, options.reference, options.candidate));
   if (!options.common.quiet) show(report, mapping, audit.pairs.size());
   return exit_status(report);
@@ -133,6 +135,7 @@ void add_weights(CLI::App& app, Action& action, const std::string& command_line)
       ->check(existing_path());
   command->add_option("--save-map", options->map, "Write the mapping found as a map file for compare --map")
       ->type_name("FILE");
+  command->add_option("--html", options->html, "The audit as one page for a browser")->type_name("FILE");
   add_common(*command, options->common);
   command->callback([options, &action, command_line] {
     action = [options, command_line] { return run_weights(*options, command_line); };

@@ -67,15 +67,20 @@ std::map<std::string, int64_t> count_verdicts(const Report& report) {
   std::map<std::string, int64_t> counts;
   for (const Verdict verdict : kVerdicts) counts[verdict_name(verdict)] = 0;
   for (const OpResult& op : report.ops) ++counts[verdict_name(op.verdict)];
+  for (const Verdict verdict : report.video_checks) ++counts[verdict_name(verdict)];
   return counts;
 }
 
 Verdict overall(const Report& report) {
   bool all_pass = !report.ops.empty();
-  for (const OpResult& op : report.ops) {
-    if (is_failure(op.verdict)) return Verdict::fail;
-    all_pass = all_pass && op.verdict == Verdict::pass;
-  }
+  const auto fails = [&](Verdict verdict) {
+    all_pass = all_pass && verdict == Verdict::pass;
+    return is_failure(verdict);
+  };
+  for (const OpResult& op : report.ops)
+    if (fails(op.verdict)) return Verdict::fail;
+  for (const Verdict verdict : report.video_checks)
+    if (fails(verdict)) return Verdict::fail;
   return all_pass ? Verdict::pass : Verdict::inconclusive;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -151,6 +152,22 @@ struct WholeProgram {
   std::vector<PrecisionStep> steps;
 };
 
+/// What changed since a baseline was frozen (src/gate); shown in every report file, and no part of the verdict: that is
+/// for `gate` to give.
+struct BaselineChange {
+  std::string change, path, kind, dtype;  // change: "worse", "better", …; path: the row's name, with recording and call
+  std::string was, now;                   // verdicts; "" where the row is not there
+  std::string number, note;               // "rel_l2 0.0024, was 0.0011 (…)"; the diagnosis, what is missing
+};
+struct SinceBaseline {
+  std::string file, headline, totals;
+  Verdict verdict = Verdict::inconclusive;  // pass: nothing worse; inconclusive: not everything decided
+  std::vector<std::string> about, notes;    // which baseline, of which machine class; what else is to be known
+  std::vector<BaselineChange> rows;         // the most serious first, those without a change left out
+};
+
+struct VideoReport;  // report/video.hpp
+
 struct Report {
   std::string command, date;
   double seconds = 0;
@@ -161,14 +178,17 @@ struct Report {
   std::vector<std::string> warnings;
   std::vector<DtypePath> dtype_paths;
   std::optional<WholeProgram> whole;
+  std::shared_ptr<const VideoReport> video;  // two clips of the same run; null: none
+  std::vector<Verdict> video_checks;         // what was asked of them; each counts like a row
+  std::optional<SinceBaseline> since_baseline;
   std::string repro_file, repro_test;  // the first divergence alone: extract beside the report, C++ test of it
 };
 
-/// Counts of every verdict, all keys present.
+/// Counts of every verdict, all keys present; of rows and of what was asked of the clips.
 std::map<std::string, int64_t> count_verdicts(const Report& report);
 /// fail if any fail or shape; else inconclusive if any of the rest; else pass. A report without ops is inconclusive.
 Verdict overall(const Report& report);
-/// 0 pass, 1 fail, 3 inconclusive (design: exit status).
+/// 0 pass, 1 fail, 3 inconclusive (design: exit status); the worst of ops and clips.
 int exit_status(const Report& report);
 /// The first op in the reference's execution order whose own gate (structure, logic, dtype_path) fails; null when there
 /// is none. Rows that fail only by propagation never count.

@@ -25,6 +25,7 @@ constexpr std::array kFormats{
     FormatRow{".pth", open_torch_set},
     FormatRow{".ckpt", open_torch_set},
     FormatRow{".bin", open_torch_set},
+    FormatRow{".json", open_json_set},
 };
 
 const FormatRow* format_of(const std::filesystem::path& file) {
@@ -52,7 +53,7 @@ bool TensorSet::fits(const std::filesystem::path& place) { return is_folder(plac
 std::unique_ptr<TensorSet> TensorSet::open(const std::filesystem::path& place) {
   const FormatRow* format = format_of(place);
   if (!is_folder(place) && format == nullptr)
-    throw Error(fmt::format("{}: is not one of .safetensors, .npz, .npy, .pt", place.string()));
+    throw Error(fmt::format("{}: is not one of .safetensors, .npz, .npy, .pt, .json", place.string()));
   std::unique_ptr<TensorSet> set = is_folder(place) ? open_folder_set(place) : format->open(place);
   if (set->names().empty()) throw Error(fmt::format("{}: holds no tensor", place.string()));
   return set;

@@ -1,5 +1,6 @@
-// Named tensors in a file that is not a recording: .safetensors, .npz, .npy, .pt, or a folder of them. What a file says
-// about itself is checked against its size before memory is taken for it, and nothing in it is ever executed.
+// Named tensors in a file that is not a recording: .safetensors, .npz, .npy, .pt, a folder of them, or a dump of
+// another tool. What a file says about itself is checked against its size before memory is taken for it, and nothing in
+// it is ever executed.
 #pragma once
 #include <ATen/ATen.h>
 
@@ -17,13 +18,14 @@ namespace parity {
 class TensorSet {
  public:
   /// Is this a folder, or does its suffix say that `open` reads it (.safetensors, .safetensors.index.json, .npz, .npy,
-  /// .pt, .pth, .ckpt, .bin)? Does not look inside.
+  /// .pt, .pth, .ckpt, .bin, .json)? Does not look inside.
   static bool fits(const std::filesystem::path& place);
 
   /// A file's names are its own; an .npy's is the file's name without suffix; in .pt the keys of nested dicts and lists
   /// are joined by dots ("model.blocks.0.weight"). A folder with a *.safetensors.index.json is that checkpoint; one
   /// with a single file of these is that file; any other gives each file's relative path without suffix, and after it
-  /// ".<name>" where a file holds several ("run/step3.logits").
+  /// ".<name>" where a file holds several ("run/step3.logits"). JSON of transformers' model_addition_debugger, of
+  /// Polygraphy's RunResults and of msprobe, or the folder with it: results of calls, "path", "path (call 1)", …
   /// Throws Error, one line: unreadable, truncated, foreign, hostile; big-endian data, Python objects, pickles that are
   /// more than a state dict (naming the opcode or global); nothing in it; two tensors of one name.
   static std::unique_ptr<TensorSet> open(const std::filesystem::path& place);

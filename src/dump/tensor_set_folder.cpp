@@ -19,7 +19,9 @@ std::vector<path> files_below(const path& folder, size_t& others) {
   using Walk = std::filesystem::recursive_directory_iterator;
   for (Walk at(folder, problem), end; !problem && at != end; at.increment(problem)) {
     if (!at->is_regular_file(problem)) continue;
-    TensorSet::fits(at->path()) ? files.push_back(at->path()) : void(++others);
+    const bool other_json = at->path().extension() == ".json" && !at->path().filename().string().ends_with(kIndex) &&
+                            !is_tool_json(at->path());
+    TensorSet::fits(at->path()) && !other_json ? files.push_back(at->path()) : void(++others);
   }
   if (problem) throw Error(fmt::format("{}: cannot be listed ({})", folder.string(), problem.message()));
   std::sort(files.begin(), files.end());
@@ -58,12 +60,12 @@ class FolderSet final : public TensorSet {
 std::unique_ptr<TensorSet> open_folder_set(const path& folder) {
   size_t others = 0;
   const std::vector<path> files = files_below(folder, others);
-  std::vector<path> indices;
+  std::vector<path> indices;  // files that say what the others are
   for (const path& file : files)
-    if (file.filename().string().ends_with(kIndex)) indices.push_back(file);
+    if (file.filename().string().ends_with(kIndex) || is_tool_json(file)) indices.push_back(file);
   if (indices.size() > 1)
-    throw Error(fmt::format("{}: holds {} sharded checkpoints; give one of them: {}", folder.string(), indices.size(),
-                            indices[0].string()));
+    throw Error(fmt::format("{}: holds {} {}; give one of them: {}", folder.string(), indices.size(),
+                            is_tool_json(indices[0]) ? "dumps" : "sharded checkpoints", indices[0].string()));
   if (indices.size() == 1) return TensorSet::open(indices[0]);
   if (files.size() == 1) return TensorSet::open(files[0]);
   return std::make_unique<FolderSet>(folder, files, others);

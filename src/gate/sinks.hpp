@@ -18,6 +18,9 @@ nlohmann::json gate_json(const GateResult& result, const std::string& report, co
 /// One case a row.
 void write_gate_junit(const GateResult& result, const std::filesystem::path& file);
 
+/// The same as a section of a report.
+SinceBaseline since_baseline(const GateResult& result, const std::string& file);
+
 /// "WORSE: 1 of 412 comparisons …", the first line of all of them.
 std::string gate_headline(const GateResult& result);
 /// "worse 1 · undecided 0 · …"

@@ -11,8 +11,10 @@
 #include "report/markup.hpp"
 #include "report/matrix.hpp"
 #include "report/next.hpp"
+#include "report/since_baseline.hpp"
 #include "report/sink.hpp"
 #include "report/summary.hpp"
+#include "report/video.hpp"
 #include "report/whole_program.hpp"
 
 namespace parity {
@@ -132,6 +134,16 @@ std::string kind_table(const Report& report, const Paint& paint) {
   return out + "\n";
 }
 
+std::string attached_text(const Report& report, const Paint& paint, bool colour) {
+  std::string out;
+  if (report.video) out += paint.bold("Video") + "\n" + video_console(*report.video, colour) + "\n";
+  if (!report.since_baseline) return out;
+  const std::vector<std::string> lines = since_baseline_lines(*report.since_baseline);
+  for (size_t i = 0; i < lines.size(); ++i)
+    out += (i == 0 ? paint.verdict(report.since_baseline->verdict, plain(lines[i])) : plain(lines[i])) + "\n";
+  return out + "\n";
+}
+
 std::string notes_text(const Report& report, const Paint& paint) {
   std::string out;
   if (report.whole)
@@ -155,7 +167,7 @@ std::string console_summary(const Report& report, bool colour) {
   if (const std::string first = divergence_sentence(report); !first.empty()) out += plain(first) + "\n";
   out += sides_text(report, paint) + causes_text(report, paint);
   if (!report.ops.empty()) out += cells_text(report, paint) + kind_table(report, paint);
-  return out + notes_text(report, paint) + totals_text(report) + "\n";
+  return out + attached_text(report, paint, colour) + notes_text(report, paint) + totals_text(report) + "\n";
 }
 
 }  // namespace parity

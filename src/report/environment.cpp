@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
+#include <map>
 #include <sstream>
 
+#include "report/markup.hpp"
 #include "report/summary.hpp"
 
 namespace parity {
@@ -21,10 +24,11 @@ struct Fact {
   Same same = Same::text;
   bool in_line = false;  // in the short line
 };
+constexpr std::string_view kFeaturesRow = "CPU features";
 constexpr std::array kFacts{
     Fact{"CPU", "cpu", "cpu", Same::text, true},
     Fact{"kernels for", "cpu_capability", "cpu_capability", Same::text, true},
-    Fact{"CPU features", "cpu_flags", "cpu_flags"},
+    Fact{kFeaturesRow, "cpu_flags", "cpu_flags"},
     Fact{"torch", "torch", "libtorch", Same::version, true},
     Fact{"other libraries", "libraries", ""},
     Fact{"device", "device", "device"},
@@ -48,15 +52,19 @@ constexpr std::array kFacts{
 constexpr std::array<std::string_view, 7> kFeatures{"avx2",     "avx512f",     "avx512dq",   "avx512bw",
                                                     "avx512vl", "avx512_bf16", "avx512_vnni"};
 
-std::string words(const json& value) {
+constexpr int kDeepest = 16;           // of others' JSON; nobody reads further
+constexpr size_t kLongestValue = 400;  // of one setting
+
+std::string words(const json& value, int depth = 0) {
+  if (depth > kDeepest) return "…";
   if (value.is_null()) return "";
   if (value.is_string()) return value.get<std::string>();
   if (value.is_boolean()) return value.get<bool>() ? "on" : "off";
   std::vector<std::string> parts;
   if (value.is_object())
-    for (const auto& [key, part] : value.items()) parts.push_back(fmt::format("{} {}", key, words(part)));
+    for (const auto& [key, part] : value.items()) parts.push_back(fmt::format("{} {}", key, words(part, depth + 1)));
   else if (value.is_array())
-    for (const json& part : value) parts.push_back(words(part));
+    for (const json& part : value) parts.push_back(words(part, depth + 1));
   else
     return value.dump();
   return fmt::format("{}", fmt::join(parts, value.is_array() ? " " : ", "));
@@ -105,6 +113,57 @@ bool same(Same how, const std::string& a, const std::string& b) {
 
 bool runs_here(const Report& report) { return report.candidate.path.empty(); }
 
+std::vector<std::string> words_of(const std::string& text) {
+  std::istringstream stream(text);
+  return {std::istream_iterator<std::string>(stream), {}};
+}
+
+/// Of a list, what is not in every known one; any other value as it is.
+std::string apart(const std::string& value, const EnvironmentRow& row) {
+  const std::vector<std::string> words = words_of(value);
+  if (row.what != kFeaturesRow) return value;
+  std::vector<std::string> own;
+  for (const std::string& word : words)
+    for (const std::string& other : row.values) {
+      const std::vector<std::string> there = words_of(other);
+      if (there.empty() || std::find(there.begin(), there.end(), word) != there.end()) continue;
+      own.push_back(word);
+      break;
+    }
+  return own.empty() ? "none" : fmt::format("{}", fmt::join(own, " "));
+}
+
+/// "AVX512 (reference), AVX2 (candidate, judged here)"; what is not known is left out.
+std::string values_apart(const EnvironmentRow& row, const std::vector<std::string>& columns) {
+  std::vector<std::pair<std::string, std::string>> by_value;
+  for (size_t i = 0; i < row.values.size(); ++i) {
+    if (row.values[i].empty()) continue;
+    const std::string value = apart(row.values[i], row), column = columns[i].substr(0, columns[i].find(','));
+    const auto found = std::find_if(by_value.begin(), by_value.end(), [&](const auto& v) { return v.first == value; });
+    if (found == by_value.end())
+      by_value.emplace_back(value, column);
+    else
+      found->second += ", " + column;
+  }
+  std::vector<std::string> parts;
+  for (const auto& [value, where] : by_value) parts.push_back(fmt::format("{} ({})", value, where));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+/// Nested settings as "config.n_layer"; without those that the table of facts or of identities has.
+void flatten(const json& from, const std::string& prefix, std::map<std::string, std::string>& out, int depth = 0) {
+  if (!from.is_object() || depth > kDeepest) return;
+  for (const auto& [key, value] : from.items()) {
+    const std::string name = prefix.empty() ? key : prefix + "." + key;
+    if (name == "code" || std::any_of(kFacts.begin(), kFacts.end(), [&](const Fact& f) { return f.recorded == name; }))
+      continue;
+    if (value.is_object())
+      flatten(value, name, out, depth + 1);
+    else if (const std::string text = words(value); !text.empty())
+      out[name] = shortened_text(text, kLongestValue);
+  }
+}
+
 }  // namespace
 
 Environment environment(const Report& report) {
@@ -141,8 +200,42 @@ std::string machine_text(const Environment& environment, size_t column) {
 std::string differing_text(const Environment& environment) {
   std::vector<std::string> parts;
   for (const EnvironmentRow& row : environment.rows)
-    if (row.differs) parts.push_back(row.what);
-  return fmt::format("{}", fmt::join(parts, ", "));
+    if (row.differs) parts.push_back(fmt::format("{} {}", row.what, values_apart(row, environment.columns)));
+  return fmt::format("{}", fmt::join(parts, "; "));
+}
+
+std::vector<EnvironmentRow> identity_rows(const Report& report) {
+  const bool here = runs_here(report);
+  std::vector<EnvironmentRow> out;
+  const auto add = [&](const char* what, const std::string& reference, const std::string& candidate) {
+    if (reference.empty() && candidate.empty()) return;
+    out.push_back({what, {reference, candidate}, false});
+    if (!here) out.back().values.emplace_back();
+  };
+  const Side &r = report.reference, &c = report.candidate;
+  const auto code = [](const Side& side) { return joined(provenances(side), "code"); };
+  add("model", r.model, c.model), add("code", code(r), code(c)), add("producer", r.producer, c.producer);
+  add("file", r.path, c.path), add("sha256", r.sha256, c.sha256);
+  return out;
+}
+
+std::vector<EnvironmentRow> other_settings(const Report& report) {
+  std::map<std::string, std::array<std::string, 2>> found;
+  size_t side = 0;
+  for (const Side* s : {&report.reference, &report.candidate}) {
+    if (s->details.is_object() && (s->details.contains("dumps") || s->details.contains("models"))) return {};
+    std::map<std::string, std::string> settings;
+    flatten(s->details, "", settings);
+    for (const auto& [name, value] : settings) found[name][side] = value;
+    ++side;
+  }
+  std::vector<EnvironmentRow> out;
+  for (const auto& [name, values] : found) {
+    const bool differs = !values[0].empty() && !values[1].empty() && values[0] != values[1] && name != "command";
+    out.push_back({name, {values[0], values[1]}, differs});
+    if (!runs_here(report)) out.back().values.emplace_back();
+  }
+  return out;
 }
 
 std::string reference_text(const Report& report) {

@@ -23,8 +23,14 @@ Environment environment(const Report& report);
 
 /// "AMD EPYC, AVX512, torch 2.13.0+cpu, 2 threads" of one column; "" when nothing is known.
 std::string machine_text(const Environment& environment, size_t column);
-/// "kernels for, threads": what differs; "" when nothing does.
+/// "kernels for AVX512 (reference), AVX2 (candidate); threads 4 (reference), 2 (candidate)": what differs; "" when
+/// nothing does. Of lists, such as the CPU's features, only what is not on every side.
 std::string differing_text(const Environment& environment);
+
+/// Which models and files the two sides are, under the same columns.
+std::vector<EnvironmentRow> identity_rows(const Report& report);
+/// All else that two single recordings say of themselves: "config.n_layer". For a reader with room.
+std::vector<EnvironmentRow> other_settings(const Report& report);
 
 /// "WanOriginal, our transcription of the original", "16 recordings: 6 of diffusers' code, …": what each side is.
 std::string reference_text(const Report& report);

@@ -48,15 +48,25 @@ std::string inside_script(std::string text) {
   return out;
 }
 
-// Where most of 5,000 rows are red, their lists would take 10 MB: then a row shows fewer, and the page says so.
+std::string text_of_data(const nlohmann::json& data) {
+  return inside_script(data.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+// Where most of 5,000 rows are red, their lists would take 10 MB: then a row shows fewer, and the page says so. What
+// is left is for pictures.
 std::string data_of_page(const Report& report) {
-  constexpr size_t kSpace = 4'600'000;  // bytes beside the chart library, of the 5 MB that a page may have
-  std::string data;
+  constexpr size_t kSpace = 4'600'000;      // bytes beside the chart library, of the 5 MB that a page may have
+  constexpr size_t kForFrames = 1'000'000;  // of these, kept free where there are clips: three pictures of noise
+  nlohmann::json data;
+  std::string text;
   for (const size_t most : {8, 3, 1}) {
-    data = inside_script(html_data(report, most).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
-    if (data.size() <= kSpace) break;
+    data = html_data(report, most);
+    text = text_of_data(data);
+    if (text.size() <= kSpace - (report.video ? kForFrames : 0)) break;
   }
-  return data;
+  if (!report.video || text.size() >= kSpace) return text;
+  add_pictures(data["video"], *report.video, kSpace - text.size());
+  return text_of_data(data);
 }
 
 std::string filled(std::string_view skeleton, const std::map<std::string_view, std::string_view>& marks) {

@@ -1,39 +1,14 @@
-// What report.html holds besides rows: verdict, both sides, coverage, cast placements.
-#include <cmath>
-
+// What report.html holds besides rows: verdict, method, coverage, cast placements, and the parts of other files here.
 #include "report/html.hpp"
+#include "report/json_parts.hpp"
 #include "report/json_values.hpp"
 #include "report/summary.hpp"
+#include "report/whole_program.hpp"
 
 namespace parity {
 namespace {
 
 using nlohmann::json;
-
-constexpr int kDeepest = 16;  // of others' JSON; nobody reads further
-
-// Others' JSON with every text made plain.
-json plain_json(const json& from, int depth = 0) {
-  if (depth > kDeepest) return "…";
-  if (from.is_string()) return plain(from.get_ref<const std::string&>());
-  if (from.is_array()) {
-    json out = json::array();
-    for (const json& item : from) out.push_back(plain_json(item, depth + 1));
-    return out;
-  }
-  if (!from.is_object()) return from;
-  json out = json::object();
-  for (const auto& [key, item] : from.items()) out[plain(key)] = plain_json(item, depth + 1);
-  return out;
-}
-
-json html_side(const Side& side) {
-  return {{"path", plain(side.path)},
-          {"sha256", plain(side.sha256)},
-          {"model", plain(side.model)},
-          {"producer", plain(side.producer)},
-          {"details", plain_json(side.details)}};
-}
 
 json html_coverage(const Report& report) {
   json out = json::array();
@@ -79,13 +54,18 @@ json html_data(const Report& report, size_t most) {
           {"headline", plain(headline(report))},
           {"sentence", plain(divergence_sentence(report))},
           {"first", first ? json(first - report.ops.data()) : json(nullptr)},
-          {"counts", count_verdicts(report)},
           {"method", texts(method_lines(report))},
           {"coverage_lines", texts(coverage_lines(report))},
           {"warnings", texts(report.warnings)},
-          {"machine", plain_json(report.machine)},
-          {"reference", html_side(report.reference)},
-          {"candidate", html_side(report.candidate)},
+          {"models", {plain(report.reference.model), plain(report.candidate.model)}},
+          {"environment", html_environment(report)},
+          {"causes", html_causes(report)},
+          {"discriminator", discriminator_json(report)},
+          {"next", next_json(report)},
+          {"whole", whole_json(report.whole)},
+          {"whole_lines", report.whole ? texts(whole_program_lines(*report.whole)) : json::array()},
+          {"since", since_baseline_json(report.since_baseline)},
+          {"video", html_video(report.video.get())},
           {"coverage", html_coverage(report)},
           {"casts", html_casts(report.dtype_paths)},
           {"ops", std::move(ops)},

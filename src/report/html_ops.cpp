@@ -15,19 +15,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kShownDigits = 5, kNearOneDigits = 10;  // a share of .999998 must not become 1
-
-// Rounded to `digits` significant ones. null: there is no such number.
-json brief(std::optional<double> number, int digits = kShownDigits) {
-  if (!number) return nullptr;
-  if (!std::isfinite(*number)) return std::isnan(*number) ? "nan" : *number > 0 ? "inf" : "-inf";
-  if (*number == 0 || std::abs(*number) == 1) return static_cast<int>(*number);
-  const std::string text = fmt::format("{:.{}g}", *number, digits);
-  double rounded = *number;
-  std::from_chars(text.data(), text.data() + text.size(), rounded);
-  return rounded;
-}
-
 int digits_of(std::string_view statistic) {
   return statistic == "cosine" || statistic == "bitwise_equal_share" ? kNearOneDigits : kShownDigits;
 }
@@ -111,6 +98,16 @@ std::string rerun_pattern(const OpResult& op) {
 }
 
 }  // namespace
+
+json brief(std::optional<double> number, int digits) {
+  if (!number) return nullptr;
+  if (!std::isfinite(*number)) return std::isnan(*number) ? "nan" : *number > 0 ? "inf" : "-inf";
+  if (*number == 0 || std::abs(*number) == 1) return static_cast<int>(*number);
+  const std::string text = fmt::format("{:.{}g}", *number, digits);
+  double rounded = *number;
+  std::from_chars(text.data(), text.data() + text.size(), rounded);
+  return rounded;
+}
 
 int64_t HtmlStrings::as_is(std::string text) {
   const auto [place, is_new] = places_.try_emplace(std::move(text), static_cast<int64_t>(list_.size()));

@@ -2,10 +2,8 @@
 #include <algorithm>
 
 #include "core/statistics.hpp"
-#include "report/causes.hpp"
-#include "report/discriminator.hpp"
+#include "report/json_parts.hpp"
 #include "report/json_values.hpp"
-#include "report/next.hpp"
 #include "report/sink.hpp"
 
 namespace parity {
@@ -138,71 +136,6 @@ json divergence_json(const OpResult* op) {
           {"diagnosis", plain(op->diagnosis)}};
 }
 
-json findings_json(const Report& report) {
-  constexpr size_t kPaths = 20;
-  json out = json::array();
-  for (const Cause& cause : causes(report)) {
-    const OpResult& first = *cause.rows.front();
-    std::vector<std::string> paths;
-    for (size_t i = 0; i < std::min(cause.rows.size(), kPaths); ++i) paths.push_back(cause.rows[i]->path);
-    out.push_back({{"cause", plain(cause.name)},
-                   {"verdict", verdict_name(cause.verdict)},
-                   {"gate", gate_json(cause.gate)},
-                   {"kind", plain(cause.kind)},
-                   {"rows", cause.rows.size()},
-                   {"first", plain(first.path)},
-                   {"call", first.call},
-                   {"dtype", plain(first.dtype)},
-                   {"reference", plain(first.reference)},
-                   {"paths", texts(paths)},
-                   {"source", plain(first.source)},
-                   {"candidate_source", plain(first.candidate_source)},
-                   {"sentence", plain(first.diagnosis)}});
-  }
-  return out;
-}
-
-json discriminator_json(const Report& report) {
-  const auto found = discriminate(report);
-  if (!found) return nullptr;
-  return {{"attribute", plain(found->attribute)},
-          {"the_same", texts(found->the_same)},
-          {"failing_with", found->failing_with},
-          {"with", found->with},
-          {"failing_without", found->failing_without},
-          {"without", found->without},
-          {"p", value(found->p)},
-          {"tried", found->tried},
-          {"sentence", plain(found->sentence())}};
-}
-
-json next_json(const Report& report) {
-  json out = json::array();
-  for (const NextStep& step : next_steps(report))
-    out.push_back({{"command", plain(step.command)}, {"why", plain(step.why)}});
-  return out;
-}
-
-json whole_json(const std::optional<WholeProgram>& whole) {
-  if (!whole) return nullptr;
-  json steps = json::array();
-  for (const PrecisionStep& step : whole->steps)
-    steps.push_back({{"path", plain(step.path)},
-                     {"kind", plain(step.kind)},
-                     {"source", plain(step.source)},
-                     {"share", value(step.share)},
-                     {"amplification", value(step.amplification)},
-                     {"predicted", value(step.predicted)},
-                     {"replayed", value(step.replayed)}});
-  return {{"asked", value(whole->asked)},
-          {"error", value(whole->error)},
-          {"valid_error", value(whole->valid_error)},
-          {"precision", value(whole->precision)},
-          {"explained", value(whole->explained)},
-          {"roundings", whole->roundings},
-          {"steps", std::move(steps)}};
-}
-
 json side_json(const Side& side) {
   return {{"path", plain(side.path)},
           {"sha256", plain(side.sha256)},
@@ -267,7 +200,8 @@ json to_json(const Report& report) {
           {"ops", std::move(ops)},
           {"dtype_paths", paths_json(report.dtype_paths)},
           {"whole_program", whole_json(report.whole)},
-          {"video", nullptr}};
+          {"since_baseline", since_baseline_json(report.since_baseline)},
+          {"video", video_section(report.video.get())}};
 }
 
 void write_json(const Report& report, const std::filesystem::path& file) {

@@ -96,6 +96,8 @@ std::string environment_properties(const Report& report) {
   for (size_t i = 0; i < machines.columns.size(); ++i)
     if (const std::string text = machine_text(machines, i); !text.empty())
       out += fmt::format("<property name=\"{}\" value=\"{}\"/>", xml(machines.columns[i]), xml(text));
+  if (const std::string differs = differing_text(machines); !differs.empty())
+    out += fmt::format("<property name=\"differs\" value=\"{}\"/>", xml(differs));
   return out.empty() ? "" : fmt::format("<properties>{}</properties>\n", out);
 }
 

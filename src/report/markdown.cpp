@@ -1,6 +1,5 @@
 // report.md: for a reviewer with two minutes. The order is that of accuracy reports: verdict, environment, results,
-// sources of difference, statistics, plots, method. Frames with ratings and what has changed since a baseline have
-// their place between plots and method.
+// sources of difference, statistics, plots, frames with ratings, what has changed since a baseline, method.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -9,7 +8,9 @@
 #include "report/markdown_parts.hpp"
 #include "report/markup.hpp"
 #include "report/matrix.hpp"
+#include "report/since_baseline.hpp"
 #include "report/sink.hpp"
+#include "report/video.hpp"
 #include "report/whole_program.hpp"
 
 namespace parity {
@@ -37,6 +38,10 @@ std::string statistics(const Report& report) {
   std::vector<const OpResult*> rows;
   for (const OpResult& op : report.ops) rows.push_back(&op);
   return rows.empty() ? "" : "## Statistics\n\n" + markdown_kinds(rows);
+}
+
+std::string frames(const Report& report) {
+  return report.video ? "## Video\n\n" + video_markdown(*report.video, 3) : "";
 }
 
 }  // namespace
@@ -72,9 +77,10 @@ void write_markdown(const Report& report, const std::filesystem::path& folder) {
   const std::vector<RecordingPage> pages = recording_pages(report);
   for (const RecordingPage& page : pages) write_recording(report, page, drawn, folder);
   std::string text;
-  for (const std::string& part : {markdown_head(report), markdown_environment(report), markdown_matrix(report, pages),
-                                  markdown_causes(report, pages), markdown_whole_program(report), repro(report),
-                                  statistics(report), markdown_plots(report, drawn), markdown_method(report, pages)})
+  for (const std::string& part :
+       {markdown_head(report), markdown_environment(report), markdown_matrix(report, pages),
+        markdown_causes(report, pages), markdown_whole_program(report), repro(report), statistics(report),
+        markdown_plots(report, drawn), frames(report), markdown_since_baseline(report), markdown_method(report, pages)})
     text += part;
   write_file(folder / "report.md", text);
 }

@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 
+#include "core/shell.hpp"
 #include "report/matrix.hpp"
 #include "report/summary.hpp"
 
@@ -19,26 +20,12 @@ constexpr double kRounding[] = {0x1p-8, 0x1p-24};  // bf16 and narrower; fp32: a
 
 using Steps = std::vector<NextStep>;
 
-/// One word of a shell, whatever the name.
-std::string word(const std::string& text) {
-  std::string out = "'";
-  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
-
 bool two_files(const Report& report) { return !report.candidate.path.empty() && !report.reference.path.empty(); }
 
-/// "--map FILE" as it was given. Of a file's name with " --" in it nothing is kept.
-std::string map_option(const Report& report) {
-  const size_t at = report.command.find(" --map ");
-  if (at == std::string::npos) return "";
-  const size_t begin = at + 7;
-  return " --map " + word(report.command.substr(begin, report.command.find(" --", begin) - begin));
-}
-
 std::string pair_command(const Report& report, const char* what) {
-  return fmt::format("parity-check {} {} {}{}", what, word(report.reference.path), word(report.candidate.path),
-                     map_option(report));
+  return fmt::format("parity-check {} {} {}{}", what, shell_word(report.reference.path),
+                     shell_word(report.candidate.path),
+                     options_in(report.command, {"--map", "--thresholds", "--accept-path"}));
 }
 
 bool holds_program(const Report& report) {  // rows replayed on the candidate's values carry an oracle's numbers
@@ -59,7 +46,7 @@ void unpaired(const Report& report, Steps& steps) {
     if (example.empty() && !c.uncovered_paths.empty()) example = c.uncovered_paths.front();
   }
   if (!two_files(report) || static_cast<double>(loose) <= kMuchUnpaired * static_cast<double>(all)) return;
-  steps.push_back({fmt::format("parity-check inspect {}", word(report.candidate.path)),
+  steps.push_back({fmt::format("parity-check inspect {}", shell_word(report.candidate.path)),
                    fmt::format("{} of {} points of the reference have no counterpart{}: its names, to write a map file "
                                "(a line each: REFERENCE = CANDIDATE) for compare --map",
                                loose, all, example.empty() ? "" : fmt::format(", the first {}", example))});
@@ -68,7 +55,7 @@ void unpaired(const Report& report, Steps& steps) {
 void casts(const Report& report, Steps& steps) {
   const OpResult* op = first_divergence(report);
   if (op == nullptr || op->gate != Gate::dtype_path || !two_files(report) || !holds_program(report)) return;
-  steps.push_back({fmt::format("{} --layer {}", pair_command(report, "paths"), word(op->path)),
+  steps.push_back({fmt::format("{} --layer {}", pair_command(report, "paths"), shell_word(op->path)),
                    "a rounding is placed differently: which cast placement the candidate took there"});
 }
 
@@ -79,11 +66,39 @@ void weights(const Report& report, Steps& steps) {
     const bool named =
         op.diagnosis.find("weight") != std::string::npos || op.diagnosis.find("bias") != std::string::npos;
     if (op.verdict != Verdict::fail || op.gate != Gate::logic || !(product || named)) continue;
-    steps.push_back(
-        {fmt::format("parity-check weights {} {}", word(report.reference.path), word(report.candidate.path)),
-         fmt::format("{} fails in its formula: are its parameters those of the reference?", row_name(op))});
+    steps.push_back({fmt::format("parity-check weights {} {}", shell_word(report.reference.path),
+                                 shell_word(report.candidate.path)),
+                     fmt::format("{} fails in its formula: are its parameters those of the reference?", row_name(op))});
     return;
   }
+}
+
+/// How far the result lies off when every op of both sides rounds by itself and nothing amplifies it: what rows hold
+/// about the reference's roundings, without the runs that --max-free makes to know.
+double roundings_alone(const Report& report) {
+  double squares = 0;
+  for (const OpResult& op : report.ops)
+    if (op.oracle) squares += std::pow(op.oracle->reference_error.value_or(0), 2);
+  return std::sqrt(2 * squares);
+}
+
+double worst_free_output(const std::vector<Cell>& cells) {
+  double worst = 0;
+  for (const Cell& cell : cells) worst = std::max(worst, cell.free_output.value_or(0));
+  return worst;
+}
+
+/// Every row passes, and the result is further off than roundings alone take it: something amplifies them.
+void no_op_is_wrong(const Report& report, Steps& steps) {
+  if (report.whole || !two_files(report) || !holds_program(report) || overall(report) != Verdict::pass) return;
+  const double alone = roundings_alone(report);
+  const double output = worst_free_output(matrix(report));
+  if (!(alone > 0) || output <= alone) return;
+  steps.push_back(
+      {fmt::format("{} --max-free {:.2g}", pair_command(report, "compare"), alone),
+       fmt::format("no op is wrong, and the output differs by {:.2g}, more than the {:.2g} of all roundings together: "
+                   "how far valid arithmetics lie apart there, which ops amplify, and what would bring how much",
+                   output, alone)});
 }
 
 /// All ops are right by themselves, and yet the output differs.
@@ -129,13 +144,14 @@ void undecided_alone(const Report& report, Steps& steps) {
 void interrupted(const Report& report, Steps& steps) {
   for (const OpResult& op : report.ops)
     if (op.kind == "recording" && op.verdict == Verdict::untrusted && two_files(report)) {
-      steps.push_back({fmt::format("parity-check inspect {} --verify", word(report.reference.path)),
+      steps.push_back({fmt::format("parity-check inspect {} --verify", shell_word(report.reference.path)),
                        "the reference's recording was interrupted: what it holds; record it again"});
       return;
     }
 }
 
-constexpr std::array kRules{first_alone, casts, weights, unpaired, blame, drift, undecided_alone, interrupted};
+constexpr std::array kRules{first_alone, casts, weights,         unpaired,   no_op_is_wrong,
+                            blame,       drift, undecided_alone, interrupted};
 
 }  // namespace
 

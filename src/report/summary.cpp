@@ -9,6 +9,7 @@
 #include "report/growth.hpp"
 #include "report/limit_use.hpp"
 #include "report/markup.hpp"
+#include "report/video.hpp"
 
 namespace parity {
 namespace {
@@ -86,7 +87,9 @@ Verdict worst(const std::map<Verdict, int64_t>& verdicts) {
 std::vector<const OpResult*> failures(const Report& report) { return select(report, is_red); }
 std::vector<const OpResult*> undecided(const Report& report) { return select(report, is_undecided); }
 
-std::string headline(const Report& report) {
+namespace {
+
+std::string headline_of_rows(const Report& report) {
   if (report.ops.empty()) return "INCONCLUSIVE: nothing was compared.";
   const size_t all = report.ops.size(), bad = failures(report).size(), open = undecided(report).size();
   const std::string undecided_part =
@@ -96,6 +99,20 @@ std::string headline(const Report& report) {
                        undecided_part);
   if (open > 0) return fmt::format("INCONCLUSIVE: of {} comparisons none fails, but {}.", all, undecided_part);
   return all == 1 ? "PASS: the one comparison passes." : fmt::format("PASS: all {} comparisons pass.", all);
+}
+
+}  // namespace
+
+// "PASS: all 54 comparisons pass. Video: PASS: …", the worse of the two in front.
+std::string headline(const Report& report) {
+  const std::string rows = headline_of_rows(report);
+  if (!report.video) return rows;
+  const std::string clips = video_headline(*report.video), verdict = verdict_name(overall(report));
+  std::string capitals;
+  for (const char c : verdict) capitals += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return rows.starts_with(capitals)
+             ? fmt::format("{} Video: {}.", rows, clips)
+             : fmt::format("{}: video, {}. Ops: {}", capitals, clips.substr(clips.find(": ") + 2), rows);
 }
 
 std::string divergence_sentence(const Report& report) {

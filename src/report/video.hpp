@@ -1,10 +1,12 @@
 // Reports on compared clips. Like the other sinks these show and compute nothing but sums over pairs.
 #pragma once
 #include <filesystem>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "core/result.hpp"
 #include "video/clip.hpp"
 
 namespace parity {
@@ -12,6 +14,7 @@ namespace parity {
 /// Names of files in the report's folder; "" for what was not made.
 struct ClipPictures {
   std::string side_by_side, contact_sheet, heat_map;
+  std::vector<FramePictures> frames;  // the worst first
   double amplification = 1;
 };
 
@@ -24,6 +27,7 @@ struct VideoReport {
   std::string command, date, reference, candidate;  // the two paths as given
   double seconds = 0;
   nlohmann::json machine;
+  std::filesystem::path folder;        // where the pictures lie
   std::vector<ClipResult> clips;       // at least one
   std::vector<ClipPictures> pictures;  // one for each clip, or none at all
   std::vector<ClipPlots> plots;        // the same
@@ -37,12 +41,21 @@ ClipSummary pooled(const std::vector<ClipResult>& clips);
 
 std::string ssim_name(SsimKind kind);
 
+/// What was asked of the clips: each counts like a row of a report.
+std::vector<Verdict> check_verdicts(const VideoReport& report);
+/// Puts the clips into the report of a run that they belong to.
+void attach_video(Report& report, std::shared_ptr<const VideoReport> video);
+
 nlohmann::json video_json(const ClipResult& result);  // the section "video" of one pair
 nlohmann::json to_json(const VideoReport& report);    // parity-report/1
 /// `existing`, a parity-report/1 read from `file`, with this report's section "video", counts and verdict; written
 /// back.
 void merge_into(const VideoReport& report, const std::filesystem::path& file, nlohmann::json existing);
 
+/// The part of report.md on the clips; a heading of level `level` for each of several pairs.
+std::string video_markdown(const VideoReport& report, int level);
+/// One line: which verdict, and why; of several pairs how many fail.
+std::string video_headline(const VideoReport& report);
 /// video.md in `folder`, beside its pictures.
 void write_video_markdown(const VideoReport& report, const std::filesystem::path& folder);
 /// video.html in `folder`: one file, plots and pictures inside.

@@ -2,9 +2,7 @@
 // lie inside; the side-by-side video too when it is small. No script.
 #include <fmt/format.h>
 
-#include <fstream>
-#include <iterator>
-
+#include "report/data_url.hpp"
 #include "report/markup.hpp"
 #include "report/sink.hpp"
 #include "report/video.hpp"
@@ -33,24 +31,6 @@ th:first-child,td:first-child{text-align:left;white-space:normal;min-width:8rem}
 figure{margin:1.2rem 0}img,video{display:block;width:100%;height:auto;border-radius:.3rem}img.sharp{width:auto;max-width:100%}video{background:#111}
 summary{cursor:pointer;margin:1rem 0;font-weight:600}code{font-size:.85em}a{color:inherit}
 )";
-
-std::string base64(const std::string& bytes) {
-  constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  out.reserve((bytes.size() + 2) / 3 * 4);
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    uint32_t three = 0;
-    for (size_t k = 0; k < 3; ++k)
-      three = three << 8 | (i + k < bytes.size() ? static_cast<uint8_t>(bytes[i + k]) : 0U);
-    for (size_t k = 0; k < 4; ++k) out += i + k > bytes.size() ? '=' : kDigits[three >> (18 - 6 * k) & 63];
-  }
-  return out;
-}
-
-std::string data_url(const fs::path& file, const char* type) {
-  std::ifstream stream(file, std::ios::binary);
-  return fmt::format("data:{};base64,{}", type, base64({std::istreambuf_iterator<char>(stream), {}}));
-}
 
 std::string figure(const std::string& inside, const std::string& caption) {
   return fmt::format("<figure>{}<figcaption>{}</figcaption></figure>\n", inside, xml(caption));

@@ -1,4 +1,5 @@
 // The section "video" of parity-report/1, and a report that consists of it.
+#include "report/json_parts.hpp"
 #include "report/json_values.hpp"
 #include "report/sink.hpp"
 #include "report/video.hpp"
@@ -131,6 +132,40 @@ json video_json(const ClipResult& r) {
           {"frames", std::move(frames)}};
 }
 
+json video_section(const VideoReport* report) {
+  if (report == nullptr) return nullptr;
+  json video = video_json(report->clips.front());
+  if (report->clips.size() == 1) return video;
+  // Several pairs: the first one's definition holds for all; frames carry their pair's name.
+  video["name"] = "";
+  video["verdict"] = verdict_name(verdict_of(overall(*report)));
+  video["summary"] = summary_json(pooled(report->clips));
+  video["pairs"] = json::array();
+  video["frames"] = json::array();
+  for (const ClipResult& clip : report->clips) {
+    json pair = video_json(clip);
+    for (json& frame : pair["frames"]) {
+      frame["pair"] = pair["name"];
+      video["frames"].push_back(std::move(frame));
+    }
+    pair.erase("frames");
+    video["pairs"].push_back(std::move(pair));
+  }
+  return video;
+}
+
+std::vector<Verdict> check_verdicts(const VideoReport& report) {
+  std::vector<Verdict> out;
+  for (const ClipResult& clip : report.clips)
+    for (const Check& check : clip.checks) out.push_back(check_verdict(check));
+  return out;
+}
+
+void attach_video(Report& report, std::shared_ptr<const VideoReport> video) {
+  report.video_checks = check_verdicts(*video);
+  report.video = std::move(video);
+}
+
 json to_json(const VideoReport& report) {
   Report empty;
   empty.command = report.command;
@@ -142,31 +177,10 @@ json to_json(const VideoReport& report) {
   for (const ClipResult& clip : report.clips)
     for (const std::string& warning : clip.warnings) empty.warnings.push_back(warning);
   json out = to_json(empty);
-  json& counts = out["counts"];
-  for (const ClipResult& clip : report.clips)
-    for (const Check& check : clip.checks) {
-      json& count = counts[verdict_name(check_verdict(check))];
-      count = count.get<int64_t>() + 1;
-    }
+  empty.video_checks = check_verdicts(report);
+  out["counts"] = count_verdicts(empty);
   out["verdict"] = verdict_name(verdict_of(overall(report)));
-  out["video"] = video_json(report.clips.front());
-  if (report.clips.size() == 1) return out;
-  // Several pairs: the first one's definition holds for all; frames carry their pair's name.
-  json& video = out["video"];
-  video["name"] = "";
-  video["verdict"] = out["verdict"];
-  video["summary"] = summary_json(pooled(report.clips));
-  video["pairs"] = json::array();
-  video["frames"] = json::array();
-  for (const ClipResult& clip : report.clips) {
-    json pair = video_json(clip);
-    for (json& frame : pair["frames"]) {
-      frame["pair"] = pair["name"];
-      video["frames"].push_back(std::move(frame));
-    }
-    pair.erase("frames");
-    video["pairs"].push_back(std::move(pair));
-  }
+  out["video"] = video_section(&report);
   return out;
 }
 

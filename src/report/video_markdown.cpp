@@ -71,7 +71,7 @@ std::string frame_table(const ClipResult& r) {
   std::string table =
       markdown_row(frame_columns()) + markdown_row(std::vector<std::string>(frame_columns().size(), "--:"));
   for (const FrameMetrics& m : r.frames) table += markdown_row(frame_cells(m));
-  if (r.frames.size() <= kOpenRows) return "### Every frame\n\n" + table + "\n";
+  if (r.frames.size() <= kOpenRows) return "**Every frame**\n\n" + table + "\n";
   return fmt::format("<details>\n<summary>All {} frames</summary>\n\n{}\n</details>\n\n", r.frames.size(), table);
 }
 
@@ -103,18 +103,20 @@ std::string provenance(const VideoReport& report) {
 
 }  // namespace
 
-void write_video_markdown(const VideoReport& report, const std::filesystem::path& folder) {
+std::string video_markdown(const VideoReport& report, int level) {
   const auto made = [&](size_t i) { return i < report.pictures.size() ? &report.pictures[i] : nullptr; };
   const auto plots = [&](size_t i) { return i < report.plots.size() ? report.plots[i] : ClipPlots{}; };
-  std::string text = "# Video report\n\n";
-  if (report.clips.size() == 1) {
-    text += one_clip(report.clips.front(), made(0), plots(0));
-  } else {
-    text += markdown_pairs(report);
-    for (size_t i = 0; i < report.clips.size(); ++i)
-      text += fmt::format("## {}\n\n", markdown(report.clips[i].name)) + one_clip(report.clips[i], made(i), plots(i));
-  }
-  write_file(folder / "video.md", text + provenance(report));
+  if (report.clips.size() == 1) return one_clip(report.clips.front(), made(0), plots(0));
+  std::string text = markdown_pairs(report);
+  const std::string heading(static_cast<size_t>(level), '#');
+  for (size_t i = 0; i < report.clips.size(); ++i)
+    text += fmt::format("{} {}\n\n", heading, markdown(report.clips[i].name)) +
+            one_clip(report.clips[i], made(i), plots(i));
+  return text;
+}
+
+void write_video_markdown(const VideoReport& report, const std::filesystem::path& folder) {
+  write_file(folder / "video.md", "# Video report\n\n" + video_markdown(report, 2) + provenance(report));
 }
 
 }  // namespace parity

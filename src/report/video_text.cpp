@@ -103,6 +103,19 @@ CheckVerdict overall(const VideoReport& report) {
   return worst;
 }
 
+std::string video_headline(const VideoReport& report) {
+  if (report.clips.size() == 1) return verdict_sentence(report.clips.front());
+  size_t fail = 0, open = 0;
+  for (const ClipResult& clip : report.clips) {
+    fail += overall(clip) == CheckVerdict::fail;
+    open += overall(clip) == CheckVerdict::inconclusive;
+  }
+  const size_t all = report.clips.size();
+  if (fail > 0) return fmt::format("FAIL: {} of {} pairs of clips", fail, all);
+  if (open > 0) return fmt::format("INCONCLUSIVE: {} of {} pairs of clips", open, all);
+  return fmt::format("{}: {} pairs of clips", gated(report.clips.front()) ? "PASS" : "MEASURED, no gate set", all);
+}
+
 int exit_status(const VideoReport& report) {
   const CheckVerdict v = overall(report);
   return v == CheckVerdict::pass ? 0 : v == CheckVerdict::fail ? 1 : 3;

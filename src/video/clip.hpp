@@ -93,6 +93,13 @@ struct ComparedPair {
   const FrameMetrics& metrics;
 };
 
+/// One of the worst frames as pictures of one size, each a PNG of its own: files in the report's folder.
+struct FramePictures {
+  int64_t index = 0;
+  std::optional<double> psnr, ssim;
+  std::string reference, candidate, difference;
+};
+
 struct ClipOptions {
   SourceOptions reference, candidate;
   MeasureOptions measure;

@@ -41,6 +41,8 @@ class WorstFrames {
   bool empty() const { return kept_.empty(); }
   /// One row a frame: reference, candidate, difference times the gain.
   void write_contact_sheet(const std::filesystem::path& file) const;
+  /// Those panels as files in `folder`, whose names begin with `prefix`; the worst frame first.
+  std::vector<FramePictures> write_frames(const std::filesystem::path& folder, const std::string& prefix) const;
   /// Largest channel difference of the worst frame in false colours, with a scale bar.
   void write_heat_map(const std::filesystem::path& file) const;
 

@@ -89,6 +89,19 @@ void WorstFrames::write_contact_sheet(const std::filesystem::path& file) const {
   picture_codecs().write_png(file, sheet.frame());
 }
 
+std::vector<FramePictures> WorstFrames::write_frames(const std::filesystem::path& folder,
+                                                     const std::string& prefix) const {
+  std::vector<FramePictures> out;
+  for (const Kept& k : kept_) {
+    const auto name = [&](const char* what) { return fmt::format("{}frame-{}-{}.png", prefix, k.metrics.index, what); };
+    out.push_back(
+        {k.metrics.index, k.metrics.psnr, k.metrics.ssim, name("reference"), name("candidate"), name("difference")});
+    const std::string* files[] = {&out.back().reference, &out.back().candidate, &out.back().difference};
+    for (size_t i = 0; i < 3; ++i) picture_codecs().write_png(folder / *files[i], k.panels[i]);
+  }
+  return out;
+}
+
 void WorstFrames::write_heat_map(const std::filesystem::path& file) const {
   if (kept_.empty()) return;
   const auto [values, top] = pixel_differences(reference_, candidate_);

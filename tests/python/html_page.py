@@ -5,13 +5,17 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import struct
 import subprocess
 
 import numpy
+import pytest
+from playwright.sync_api import sync_playwright
 
 ROOT = pathlib.Path(__file__).parents[2]
 PROGRAM = os.environ.get("PARITY_CHECK_BINARY", str(ROOT / "build/release/parity-check"))
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 PAIRS = ROOT / "reference_dumps/selftest"
 DATA = re.compile(r'(?<=<script type="application/json" id="data">).*?(?=</script>)', re.S)
 SCRIPT = re.compile(r"(?<=</script>\n<script>).*?(?=</script>)", re.S)
@@ -31,10 +35,18 @@ CONTRAST = """() => {
 }"""
 
 
-def compare(folder, name, reference, candidate, *more):
+@pytest.fixture(scope="module")
+def chromium():
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+def compare(folder, name, reference, candidate, *more, environment=None):
     """(page, report as JSON) of a comparison."""
     page, report = folder / f"{name}.html", folder / f"{name}.json"
-    run = subprocess.run([PROGRAM, "compare", str(reference), str(candidate), "--html", str(page), "--json", str(report), "-q", *more], capture_output=True, text=True)
+    run = subprocess.run([PROGRAM, "compare", str(reference), str(candidate), "--html", str(page), "--json", str(report), "-q", *more], capture_output=True, text=True, env=os.environ | (environment or {}))
     assert run.returncode in (0, 1, 3), run.stderr
     return page, json.loads(report.read_text())
 
@@ -64,7 +76,8 @@ def enlarged(page, rows, out):
         strings.append(f"model.{i // old}.{strings[ops['path'][i]] or 'out'}")
         ops["path"][i] = ops["candidate"][i] = len(strings) - 1
     data["ops"] = ops | {"n": rows}
-    data["counts"] = {verdict: sum(strings[v] == verdict for v in ops["verdict"]) for verdict in data["counts"]}
+    for cause in data["causes"]["shown"]:
+        cause["rows"] = [row for first in cause["rows"] for row in range(first, rows, old)]
     inside = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
     out.write_text(DATA.sub(lambda _: inside, text))
     return out
@@ -100,3 +113,42 @@ def shares_of_limits(op):
         over, allowed = (1 - measured, 1 - limit["value"]) if limit["at_least"] else (measured, limit["value"])
         out.append(abs(over) / allowed if allowed > 0 else 0 if over == 0 else float("inf"))
     return max(out, default=None)
+
+
+class Opened:
+    """A page, and all that it should not have done."""
+
+    def __init__(self, browser, file, width=1400, scheme="light"):
+        self.context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, accept_downloads=True)
+        self.page = self.context.new_page()
+        self.scheme, self.wrong = scheme, []
+        self.page.on("console", lambda m: self.wrong.append(f"console: {m.text}"))
+        self.page.on("pageerror", lambda e: self.wrong.append(f"error: {e}"))
+        self.page.on("request", lambda r: r.url.startswith(("file:", "data:", "blob:")) or self.wrong.append(f"request: {r.url}"))
+        self.protocol = self.context.new_cdp_session(self.page)
+        self.protocol.send("Performance.enable", {"timeDomain": "threadTicks"})
+        self.page.goto(file.as_uri())
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.context.close()
+
+    def texts(self, selector):
+        return [t.strip() for t in self.page.locator(selector).all_inner_texts()]
+
+    def chart(self, expression):
+        return self.page.evaluate(f"(() => {{ const chart = Chart.getChart('error-chart'); return {expression}; }})()")
+
+    def worked(self):
+        """Processor seconds of the page's thread: parsing, script, layout, drawing."""
+        return {m["name"]: m["value"] for m in self.protocol.send("Performance.getMetrics")["metrics"]}["TaskDuration"]
+
+    @property
+    def theme(self):
+        return self.page.evaluate("document.documentElement.dataset.theme")
+
+    @property
+    def chosen(self):
+        return self.page.locator("#op h3").inner_text()

@@ -83,6 +83,8 @@ const OPS = readOps();
 const REFERENCES = [...new Set(OPS.map(op => op.reference))];
 const DTYPES = [...new Set(OPS.map(op => op.dtype))].filter(Boolean);
 const KINDS = [...new Set(OPS.map(op => op.kind))].filter(Boolean).sort();
+const COUNTS = Object.fromEntries(ORDER.map(v => [v, 0]));
+for (const op of OPS) COUNTS[op.verdict]++;
 const CASTS = new Map(DATA.casts.map(c => [c.path, c]));
 
 // Places along the model: recordings one after the other, the same op in two dtypes at one place.

@@ -83,6 +83,13 @@ function copyBySelection(text) {
   return copied;
 }
 
+// A closed list that is made when it is first opened, or printed.
+function folded(title, make) {
+  const made = el('details', { ontoggle: () => made.fill() }, el('summary', null, title));
+  made.fill = () => { if (made.childElementCount === 1) made.append(...make()); };
+  return made;
+}
+
 const option = (value, text) => el('option', { value }, text);
 const colour = name => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 const quiet = () => matchMedia('(prefers-reduced-motion: reduce)').matches;

@@ -1,7 +1,7 @@
 // Verdict and first divergence; then what was compared on which machines, before any number.
 function showHead(select) {
   const first = DATA.first === null ? null : OPS[DATA.first];
-  const model = DATA.reference.model || DATA.candidate.model;
+  const model = DATA.models[0] || DATA.models[1];
   const parts = [
     el('div', { class: 'bar' }, el('h1', null, model ? `Parity report: ${model}` : 'Parity report'),
       el('div', { class: 'tools' },
@@ -14,8 +14,8 @@ function showHead(select) {
       first.diagnosis && el('p', null, first.diagnosis),
       sources(first),
       el('button', { type: 'button', id: 'to-first', onclick: () => select(first, true) }, 'Show this op')),
-    el('ul', { class: 'tiles', 'aria-label': 'Verdicts' }, ORDER.filter(v => DATA.counts[v] > 0).map(v =>
-      el('li', null, el('b', { class: tone(v) }, `${SIGN[v]} ${DATA.counts[v].toLocaleString('en')}`), el('span', null, v)))),
+    el('ul', { class: 'tiles', 'aria-label': 'Verdicts' }, ORDER.filter(v => COUNTS[v] > 0).map(v =>
+      el('li', null, el('b', { class: tone(v) }, `${SIGN[v]} ${COUNTS[v].toLocaleString('en')}`), el('span', null, v)))),
   ];
   byId('head').replaceChildren(...parts.filter(Boolean));
   byId('foot').replaceChildren(el('p', null, el('code', null, DATA.command)),
@@ -35,65 +35,32 @@ function sources(op) {
   return parts.length ? el('p', { class: 'sources' }, parts.map(([side, where], i) => [i ? ' · ' : '', `${side} `, code(where)])) : null;
 }
 
-const SHOWN_FIRST = ['path', 'model', 'producer', 'code', 'torch', 'libtorch', 'jax', 'python', 'cpu', 'cpu_capability', 'cpu_flags', 'device', 'gpu', 'cuda',
-  'cudnn', 'threads', 'precision', 'tf32', 'deterministic', 'attention', 'autocast', 'seed', 'variant', 'environment', 'mkldnn', 'sha256'];
-const NOT_A_DIFFERENCE = new Set(['path', 'sha256', 'command', 'time', 'producer', 'name']);
-
-// Nested settings become "autocast.dtype"; lists one text.
-function flat(from, prefix, out) {
-  for (const [key, value] of Object.entries(from ?? {})) {
-    const name = prefix ? `${prefix}.${key}` : key;
-    if (key === 'dumps' || key === 'models') continue;
-    if (Array.isArray(value)) out[name] = value.map(x => (typeof x === 'object' ? JSON.stringify(x) : String(x))).join(' ');
-    else if (value !== null && typeof value === 'object') flat(value, name, out);
-    else if (value !== null && value !== '') out[name] = String(value);
-  }
-  return out;
-}
-
-const factsOf = side => flat(side.details, '', flat({ path: side.path, model: side.model, producer: side.producer, sha256: side.sha256 }, '', {}));
-const rank = key => { const i = SHOWN_FIRST.findIndex(k => key === k || key.startsWith(k)); return i < 0 ? SHOWN_FIRST.length : i; };
-
-function environmentRows() {
-  const reference = factsOf(DATA.reference), candidate = factsOf(DATA.candidate), machine = flat(DATA.machine, '', {});
-  const keys = [...new Set([...Object.keys(reference), ...Object.keys(candidate), ...Object.keys(machine)])];
-  return keys.map(key => {
-    const r = reference[key], c = candidate[key];
-    const words = x => x.split(/[ ,]+/).sort().join(' ');
-    const differs = r !== undefined && c !== undefined && words(r) !== words(c) && !NOT_A_DIFFERENCE.has(key);
-    return { key, r, c, m: machine[key], differs };
-  }).sort((a, b) => rank(a.key) - rank(b.key) || (a.key < b.key ? -1 : 1));
-}
-
+// What lies behind the numbers: the table that report.md has, both machines side by side, what differs marked.
 function environmentTable(rows) {
-  const cell = (text, other) => (text === undefined ? '–' : wordsApart(text, other));
-  const shown = rows.map(({ key, r, c, m, differs }) => {
-    const line = [el('span', null, breakable(key.replaceAll('_', ' ')), differs && el('em', { class: 'differs' }, 'differs')), cell(r, differs ? c : null), cell(c, differs ? r : null), cell(m, null)];
+  const shown = rows.map(([what, values, differs]) => {
+    const line = [el('span', null, breakable(what.replaceAll('_', ' ')), differs && el('em', { class: 'differs' }, 'differs')), ...values.map((text, i) => (text ? wordsApart(text, differs ? values.filter((other, k) => k !== i && other) : []) : el('span', { class: 'unknown' }, '–')))];
     line.look = differs ? 'different' : null;
     return line;
   });
-  return table(['', 'reference', 'candidate', 'compared on'], shown, { class: 'environment', label: 'Environment of both sides' });
+  return table(['', ...DATA.environment.columns], shown, { class: 'environment', label: 'Environment of both sides' });
 }
 
-// In lists of words (CPU flags) what one side alone has is marked.
-function wordsApart(text, other) {
+// In lists of words (CPU flags) what is not on every side is marked.
+function wordsApart(text, others) {
   const parts = text.split(' ');
-  if (other === null || other === undefined || parts.length < 4) return el('span', null, breakable(text));
-  const there = new Set(other.split(' '));
-  return el('span', null, parts.flatMap((w, i) => [i ? ' ' : '', there.has(w) ? w : el('mark', null, w)]));
+  if (!others.length || parts.length < 4) return el('span', null, breakable(text));
+  const there = others.map(other => new Set(other.split(' ')));
+  return el('span', null, parts.flatMap((w, i) => [i ? ' ' : '', there.every(words => words.has(w)) ? w : el('mark', null, w)]));
 }
 
 function showEnvironment() {
-  const rows = environmentRows(), main = rows.filter(r => rank(r.key) < SHOWN_FIRST.length || (r.differs && !r.key.startsWith('config')));
-  const rest = rows.filter(r => !main.includes(r));
-  const different = rows.filter(r => r.differs);
-  const dumps = DATA.reference.details?.dumps ?? [];
+  const { differing, sides, rows, others, recordings } = DATA.environment, apart = others.filter(([, , differs]) => differs);
+  const rest = others.filter(row => !apart.includes(row));
   section('environment', 'Environment',
-    el('p', null, different.length ? `The two sides differ in ${different.map(r => r.key.replaceAll('_', ' ')).slice(0, 12).join(', ')}${different.length > 12 ? ' and more' : ''}.`
-      : 'Nothing that both sides recorded differs.'),
-    environmentTable(main),
-    dumps.length ? el('details', null, el('summary', null, plural(dumps.length, 'recording')),
-      table(['recording', 'model', 'code', 'producer'], dumps.map(d => [code(d.name ?? ''), d.model ?? '', d.code ?? '', d.producer ?? '']), { label: 'Recordings' })) : null,
+    el('p', null, differing ? [el('strong', { class: 'note' }, 'The machines differ: '), `${differing}.`] : 'Nothing that is known of more than one machine differs.'),
+    environmentTable([...sides, ...rows, ...apart]),
+    recordings.length ? el('details', null, el('summary', null, plural(recordings.length, 'recording')),
+      table(['recording', 'model', 'code', 'producer'], recordings.map(([name, ...facts]) => [code(name), ...facts]), { label: 'Recordings' })) : null,
     rest.length ? el('details', null, el('summary', null, `${plural(rest.length, 'more setting')}`), environmentTable(rest)) : null,
     ...DATA.warnings.map(w => el('p', { class: 'warning' }, `⚠ ${w}`)));
 }

@@ -49,17 +49,41 @@ function setTheme(name) {
   byId('theme').textContent = name === 'dark' ? 'Light' : 'Dark';
   byId('theme').setAttribute('aria-label', name === 'dark' ? 'Switch to light' : 'Switch to dark');
   errorChart?.draw();
+  drawCurves();
   if (opTable?.selected) select(opTable.selected, false);
 }
 
 function listenToTheme() {
   const dark = matchMedia('(prefers-color-scheme: dark)');
-  let chosen = false, before = null;
+  let chosen = false;
   setTheme(dark.matches ? 'dark' : 'light');
   dark.addEventListener('change', () => { if (!chosen) setTheme(dark.matches ? 'dark' : 'light'); });
   byId('theme').addEventListener('click', () => { chosen = true; setTheme(theme() === 'dark' ? 'light' : 'dark'); });
-  window.addEventListener('beforeprint', () => { before = theme(); setTheme('light'); });
-  window.addEventListener('afterprint', () => setTheme(before ?? theme()));
+}
+
+// On paper: light, everything opened (of large models not every block), charts as wide as the page. Afterwards as it was.
+const PAPER_WIDTH = 700, PAPER_BLOCKS = 500;
+function openAll() {
+  const opened = [], blocks = OPS.length <= PAPER_BLOCKS;
+  for (let closed; (closed = [...document.querySelectorAll('details:not([open])')].filter(d => blocks || !d.closest('#model'))).length;) // what is made inside may be closed
+    for (const element of closed) { element.fill?.(); element.open = true; opened.push(element); }
+  return opened;
+}
+
+function listenToPrint() {
+  let before = null;
+  window.addEventListener('beforeprint', () => {
+    before = { theme: theme(), opened: openAll() };
+    opTable.print(true);
+    setTheme('light');
+    drawHistogram();
+    for (const chart of Object.values(Chart.instances)) chart.resize(PAPER_WIDTH, 240);
+  });
+  window.addEventListener('afterprint', () => {
+    for (const element of before?.opened ?? []) element.open = false;
+    opTable.print(false);
+    setTheme(before?.theme ?? theme());
+  });
 }
 
 function showSections() {
@@ -71,15 +95,20 @@ function begin() {
   showHead(select);
   document.documentElement.dataset.theme = matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light';
   showEnvironment();
+  showFindings(select);
+  showWhole(select);
+  showSince();
   opTable = new OpTable(select);
   if (OPS.some(op => TABS.some(t => t.of(op) !== null))) errorChart = new ErrorChart(select);
   else byId('along').remove();
   showModel(select);
   showBlame(select);
+  showFrames();
   new Pairing();
   showCoverage();
   showSections();
   listenToTheme();
+  listenToPrint();
   listenToKeys();
   byId('keys').addEventListener('click', toggleHelp);
   const linked = /^#op=(\d+)$/.exec(location.hash);

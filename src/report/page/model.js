@@ -49,8 +49,10 @@ function blockOf(node, select, depth, few) {
   const counts = ORDER.filter(v => here.counts[v] && v !== 'pass').map(v => `${here.counts[v]} ${v}`);
   const drawn = here.own.length + here.children.size, open = few || ((depth < 1 || (verdict !== 'pass' && depth < 6)) && drawn <= room);
   if (open) { room -= drawn; fill(); }
-  return el('details', { class: `module ${tone(verdict)}`, open, ontoggle: fill },
+  const made = el('details', { class: `module ${tone(verdict)}`, open, ontoggle: fill },
     el('summary', null, el('strong', null, breakable(name)), el('span', { class: 'soft' }, ` ${plural(here.ops, 'op')}${counts.length ? `, ${counts.join(', ')}` : ', all pass'}`)), inside);
+  made.fill = fill;
+  return made;
 }
 
 function showModel(select) {
@@ -61,7 +63,9 @@ function showModel(select) {
     const apart = REFERENCES.length > 1 || tree.children.size > room, blocks = el('div', { class: 'blocks top' });
     const fill = () => { if (!blocks.childElementCount) blocks.append(...tree.own.map(op => opButton(op, select)), ...[...tree.children.values()].flatMap(child => blockOf(child, select, REFERENCES.length > 1 ? 1 : 0, few))); };
     if (!apart) fill();
-    diagrams.push(apart ? el('details', { class: `module ${tone(worstOf(tree))}`, ontoggle: fill }, el('summary', null, el('strong', null, reference || 'all'), el('span', { class: 'soft' }, ` ${plural(tree.ops, 'op')}`)), blocks) : blocks);
+    const box = apart ? el('details', { class: `module ${tone(worstOf(tree))}`, ontoggle: fill }, el('summary', null, el('strong', null, reference || 'all'), el('span', { class: 'soft' }, ` ${plural(tree.ops, 'op')}`)), blocks) : blocks;
+    box.fill = fill;
+    diagrams.push(box);
   }
   section('model', 'Model', el('p', { class: 'soft' }, 'Modules of the reference, coloured by the worst verdict inside. A tag names how the candidate’s casts differ from the recorded ones.'), ...diagrams);
 }

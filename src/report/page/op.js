@@ -48,16 +48,18 @@ function explanationsTable(op) {
 // Pages of very many findings hold less of each.
 const fewer = list => (DATA.most < 8 && list.length === DATA.most ? el('p', { class: 'soft' }, `The first ${plural(list.length, 'line')}; report.json has the rest.`) : null);
 
-let histogramChart = null;
+let histogramChart = null, waitingHistogram = null; // drawn in the next frame, or at once for paper
+function drawHistogram() { waitingHistogram?.(); waitingHistogram = null; }
 function histogramPart(op) {
   histogramChart?.destroy();
-  histogramChart = null;
+  histogramChart = waitingHistogram = null;
   if (!op.histogram) return null;
   const [equal, lowest, ...counts] = op.histogram, all = counts.reduce((a, b) => a + b, equal);
   const text = `${plural(equal, 'element')} of ${all.toLocaleString('en')} equal (${percent(all ? equal / all : null)})`;
   if (!counts.length) return el('div', null, el('h4', null, 'Differences'), el('p', null, `${text}.`));
   const canvas = el('canvas', { role: 'img', 'aria-label': `Histogram of the differences: ${counts.map((n, i) => `2^${lowest + i}: ${n}`).join(', ')}` });
-  requestAnimationFrame(() => { if (canvas.isConnected) histogramChart = new Chart(canvas, histogramOptions(lowest, counts)); });
+  waitingHistogram = () => { if (canvas.isConnected) histogramChart = new Chart(canvas, histogramOptions(lowest, counts)); };
+  requestAnimationFrame(drawHistogram);
   return el('div', null, el('h4', null, 'Histogram of differences'), el('div', { class: 'canvas low' }, canvas), el('p', { class: 'soft' }, `${text}. |d| in units of the reference’s root mean square.`));
 }
 

@@ -1,5 +1,5 @@
 // The table of ops: sorted, filtered, a page at a time (5,000 rows at once would take the browser a second).
-const PAGE = 100;
+const PAGE = 100, PRINTED = 1000;
 const COLUMNS = [
   { id: 'index', title: '#', of: op => op.row, show: op => String(op.index), number: true, wide: true },
   { id: 'name', title: 'op', of: op => op.name, show: op => op.name },
@@ -36,6 +36,7 @@ class OpTable {
     this.sort = { column: COLUMNS[0], down: false };
     this.verdicts = new Set();
     this.page = 0;
+    this.perPage = PAGE;
     this.selected = null;
     this.build();
     this.refresh();
@@ -48,8 +49,8 @@ class OpTable {
     this.kind = choice('filter-kind', 'Filter by kind', 'all kinds', KINDS);
     this.dtype = DTYPES.length > 1 ? choice('filter-dtype', 'Filter by dtype', 'all dtypes', DTYPES) : null;
     this.reference = REFERENCES.length > 1 ? choice('filter-reference', 'Filter by recording', 'all recordings', REFERENCES) : null;
-    this.chips = ORDER.filter(v => DATA.counts[v] > 0).map(v => el('button', { type: 'button', class: `chip ${tone(v)}`, 'data-verdict': v, 'aria-pressed': 'false', onclick: () => { this.toggle(v); refresh(); } }, `${SIGN[v]} ${v} ${DATA.counts[v].toLocaleString('en')}`));
-    this.heads = COLUMNS.map(c => el('th', { scope: 'col', class: [c.number && 'number', c.wide && 'wide'].filter(Boolean).join(' ') }, el('button', { type: 'button', 'data-column': c.id, onclick: () => this.sortBy(c) }, c.title)));
+    this.chips = ORDER.filter(v => COUNTS[v] > 0).map(v => el('button', { type: 'button', class: `chip ${tone(v)}`, 'data-verdict': v, 'aria-pressed': 'false', onclick: () => { this.toggle(v); refresh(); } }, `${SIGN[v]} ${v} ${COUNTS[v].toLocaleString('en')}`));
+    this.heads = COLUMNS.map(c => el('th', { scope: 'col', 'data-title': c.title, class: [c.number && 'number', c.wide && 'wide'].filter(Boolean).join(' ') }, el('button', { type: 'button', 'data-column': c.id, onclick: () => this.sortBy(c) }, c.title)));
     this.body = el('tbody');
     this.count = el('p', { class: 'soft', role: 'status' });
     this.turn = [-1, 1].map(step => el('button', { type: 'button', class: 'small', onclick: () => { this.page += step; this.refresh(); } }, step < 0 ? '‹ before' : 'after ›'));
@@ -86,13 +87,13 @@ class OpTable {
 
   refresh() {
     this.rows = this.filtered();
-    const pages = Math.max(1, Math.ceil(this.rows.length / PAGE));
+    const pages = Math.max(1, Math.ceil(this.rows.length / this.perPage));
     this.page = Math.min(Math.max(this.page, 0), pages - 1);
-    const from = this.page * PAGE, visible = this.rows.slice(from, from + PAGE);
+    const from = this.page * this.perPage, visible = this.rows.slice(from, from + this.perPage);
     this.body.replaceChildren(...visible.map(op => this.rowOf(op)));
     if (!visible.length) this.body.replaceChildren(el('tr', null, el('td', { colspan: COLUMNS.length, class: 'soft' }, 'No op fits these filters.')));
     this.heads.forEach((head, i) => head.setAttribute('aria-sort', COLUMNS[i] !== this.sort.column ? 'none' : this.sort.down ? 'descending' : 'ascending'));
-    const text = this.rows.length > PAGE ? `${from + 1}–${from + visible.length} of ${plural(this.rows.length, 'op')}` : plural(this.rows.length, 'op');
+    const text = this.rows.length > this.perPage ? `${from + 1}–${from + visible.length} of ${plural(this.rows.length, 'op')}` : plural(this.rows.length, 'op');
     this.count.textContent = this.rows.length < OPS.length ? `${text} (of ${OPS.length.toLocaleString('en')})` : text;
     this.turn[0].hidden = this.turn[1].hidden = pages === 1;
     this.turn[0].disabled = this.page === 0;
@@ -109,11 +110,18 @@ class OpTable {
     return el('tr', { 'data-row': op.row, class: `${tone(op.verdict)}${op === this.selected ? ' chosen' : ''}`, 'aria-current': op === this.selected ? 'true' : null, onclick: e => { if (!e.target.closest('button')) this.select(op, true); } }, COLUMNS.map(cell));
   }
 
+  // More rows on paper, where no button turns the page.
+  print(on) {
+    this.perPage = on ? PRINTED : PAGE;
+    this.page = 0;
+    this.refresh();
+  }
+
   // Marks the row of `op`, turning to its page when the filters let it through.
   show(op) {
     this.selected = op;
     const place = this.rows.indexOf(op);
-    if (place >= 0 && Math.floor(place / PAGE) !== this.page) { this.page = Math.floor(place / PAGE); return this.refresh(); }
+    if (place >= 0 && Math.floor(place / this.perPage) !== this.page) { this.page = Math.floor(place / this.perPage); return this.refresh(); }
     for (const row of this.body.children) {
       const chosen = Number(row.dataset.row) === op.row;
       row.classList.toggle('chosen', chosen);

@@ -1,0 +1,87 @@
+#include "cli/compare_options.hpp"
+
+#include <fmt/format.h>
+
+#include "core/shell.hpp"
+
+namespace parity::cli {
+namespace {
+
+void add_budget(CLI::App& command, CompareOptions& options) {
+  command
+      .add_option("--budget-time", options.budget_time,
+                  "What runs of the program with a named change may take, in times of the plain replays (default 2); "
+                  "what was not tried is said")
+      ->check(number_from(0))
+      ->type_name("TIMES");
+  command
+      .add_option("--budget-memory", options.budget_memory,
+                  "What they may hold, in GiB (default: half of what is free)")
+      ->check(number_from(1 / 1024.))
+      ->type_name("GIB");
+}
+
+}  // namespace
+
+Thresholds limits_of(const CompareOptions& options) {
+  Thresholds limits = options.thresholds.empty() ? Thresholds{} : read_thresholds(options.thresholds);
+  limits.accepted.insert(limits.accepted.end(), options.accepted.begin(), options.accepted.end());
+  return limits;
+}
+
+std::string rerun_of(const OpResult& row, const CompareOptions& options) {
+  std::string text = fmt::format("parity-check compare {} {} --layer {}", shell_word(options.reference),
+                                 shell_word(options.candidate), shell_word(pattern_for(row.path)));
+  if (!options.map.empty()) text += fmt::format(" --map {}", shell_word(options.map));
+  if (!options.thresholds.empty()) text += fmt::format(" --thresholds {}", shell_word(options.thresholds));
+  for (const std::string& glob : options.accepted) text += fmt::format(" --accept-path {}", shell_word(glob));
+  return text;
+}
+
+void add_compare_options(CLI::App& command, CompareOptions& options, bool candidate_required) {
+  command.add_option("REF", options.reference, "PyTorch recording")->required()->check(existing_path());
+  CLI::Option* candidate =
+      command.add_option("CAND", options.candidate, "The port's recording")->check(existing_path());
+  if (candidate_required) candidate->required();
+  command.add_option("--map", options.map, "Names: REFERENCE = CANDIDATE [perm(…)] [split(axis,i,n)] a line")
+      ->check(existing_file())
+      ->type_name("FILE");
+  command
+      .add_option("--layer", options.layer,
+                  "Ops to report: 'all', or globs on reference or candidate paths, comma-separated")
+      ->type_name("GLOB");
+  command
+      .add_option("--out", options.out, "Folder for report.md, report.html, report.json, junit.xml, thresholds.json")
+      ->type_name("DIR");
+  command.add_option("--html", options.html, "The report as one page for a browser")->type_name("FILE");
+  command.add_option("--thresholds", options.thresholds, "Limits other than the defaults, with reasons (JSON)")
+      ->check(existing_file())
+      ->type_name("FILE");
+  command
+      .add_option("--accept-path", options.accepted,
+                  "Roundings declared as intended: globs of paths whose gate dtype_path may fail, or of names that "
+                  "diagnoses begin with ('kv cache: fp16')")
+      ->delimiter(',')
+      ->type_name("GLOB");
+  add_budget(command, options);
+  command.add_flag("!--no-diagnosis", options.diagnose, "Do not test named faults and cast placements (faster)");
+  add_common(command, options.common);
+}
+
+void add_compare_whole(CLI::App& command, CompareOptions& options) {
+  command
+      .add_option(
+          "--max-free", options.max_free,
+          "Largest relative L2 of the result, with all inherited error. Beyond it, and when no op is wrong: how "
+          "far valid arithmetics lie apart, and which ops in higher precision would bring how much")
+      ->check(number_from(0))
+      ->type_name("REL_L2");
+  command
+      .add_option("--export", options.exports,
+                  "The report for another program: model-explorer, perfetto or csv; see export --help")
+      ->allow_extra_args(false)
+      ->type_name("FORMAT=PATH");
+  add_attachments(command, options.attachments);
+}
+
+}  // namespace parity::cli
