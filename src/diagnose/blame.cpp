@@ -1,23 +1,12 @@
 #include "diagnose/blame.hpp"
 
-#include <algorithm>
-
 #include "core/error.hpp"
+#include "diagnose/injection.hpp"
 #include "measure/local.hpp"
-#include "trace/flow.hpp"
 #include "trace/lanes.hpp"
 
 namespace parity {
 namespace {
-
-constexpr size_t kAtOnce = 16;  // injections carried in one pass: bounds the memory
-
-struct Injection {
-  size_t boundary;
-  int op;         // that made the boundary's value
-  size_t output;  // which of its outputs
-  at::Tensor error;
-};
 
 class Blamer {
  public:
@@ -32,11 +21,12 @@ class Blamer {
 
   Blame run() {
     collect();
-    for (size_t first = 0; first < injections_.size(); first += kAtOnce) {
-      carry(first, std::min(first + kAtOnce, injections_.size()));
-      progress_(static_cast<double>(std::min(first + kAtOnce, injections_.size())) /
-                static_cast<double>(injections_.size()));
-    }
+    const double squared = at::dot(final_.flatten(), final_.flatten()).item<double>();
+    const auto moved = [&](size_t i, const at::Tensor& change) {
+      if (squared > 0)
+        blame_.share[injections_[i].boundary] = at::dot(change.flatten(), final_.flatten()).item<double>() / squared;
+    };
+    carry(dump_, program_, *root_, injections_, moved, progress_);
     for (const auto& [boundary, share] : blame_.share) blame_.explained += share;
     return std::move(blame_);
   }
@@ -54,7 +44,9 @@ class Blamer {
           if (value.sizes() != event.computed[0].sizes() || !value.is_floating_point()) return {};
           if (event.boundary == *root_) finish(raised(value) - raised(event.computed[1]), raised(event.computed[1]));
           const at::Tensor error = at::nan_to_num(raised(value) - raised(event.computed[0]), 0, 0, 0);
-          if (error.ne(0).any().item<bool>()) add(event.boundary, error);
+          if (error.ne(0).any().item<bool>())
+            if (auto injection = injection_at(program_, event.boundary, error))
+              injections_.push_back(std::move(*injection));
           return {value, std::nullopt};
         });
   }
@@ -63,51 +55,6 @@ class Blamer {
     final_ = at::nan_to_num(error, 0, 0, 0);
     const double norm = result.norm().item<double>();
     blame_.final_error = norm > 0 ? final_.norm().item<double>() / norm : 0;
-  }
-
-  void add(size_t boundary, const at::Tensor& error) {
-    const int64_t id = program_.boundaries[boundary].value.id;
-    for (int i = program_.boundaries[boundary].position - 1; i >= 0; --i)
-      for (size_t j = 0; j < program_.ops[i].outputs.size(); ++j)
-        if (program_.ops[i].outputs[j] && program_.ops[i].outputs[j]->id == id) {
-          injections_.push_back({boundary, i, j, error});
-          return;
-        }
-  }
-
-  void carry(size_t first, size_t last) {
-    std::vector<size_t> started;  // deviation number -> injection
-    const DeviationSource source = [&](int op) {
-      std::vector<Deviation> deviations;
-      for (size_t i = first; i < last; ++i) {
-        if (injections_[i].op != op) continue;
-        started.push_back(i);
-        Deviation deviation;
-        deviation.rewrites[op] = [injection = &injections_[i]](OpCall& call) {
-          Results results = call.run_again();
-          at::Tensor& result = *results.at(injection->output);
-          result = written_ids(call.op).empty() ? result + injection->error : result.add_(injection->error);
-          return results;
-        };
-        deviations.push_back(std::move(deviation));
-      }
-      return deviations;
-    };
-    ReplayOptions own;
-    own.precision = Precision::fp64;
-    const double squared = at::dot(final_.flatten(), final_.flatten()).item<double>();
-    replay_in_step(
-        dump_, program_, {own},
-        [&](const BoundaryEvent& event) -> Replacements {
-          if (event.boundary != *root_ || !(squared > 0)) return {};
-          for (const DeviatingValue& d : event.deviating) {
-            const at::Tensor moved = at::nan_to_num(d.value - event.computed[0], 0, 0, 0);
-            blame_.share[injections_[started[d.deviation]].boundary] =
-                at::dot(moved.flatten(), final_.flatten()).item<double>() / squared;
-          }
-          return {};
-        },
-        source);
   }
 
   const Dump& dump_;

@@ -24,6 +24,7 @@ struct Finding {
   double free_size = 0;  // of a change of free size: what it changes before rounding, over the reference's norm
   double noise = 0;      // squared difference between valid arithmetics, of the candidate's
   int rank = 0;          // the lowest is named among those that explain equally well
+  double bitwise = -1;   // share of the candidate's elements that the changed program gives bitwise; -1: not measured
 
   /// Share of the squared difference that the change explains, with its own amplitude where that is free.
   double explained() const { return fixed_amplitude ? fit.explained : fit.correlation * fit.correlation; }

@@ -18,11 +18,6 @@ namespace {
 
 constexpr int64_t kSample = 1 << 18;  // elements that an amplitude is estimated from
 
-double squares(const at::Tensor& t) {
-  const at::Tensor whole = t.is_complex() ? at::view_as_real(t.resolve_conj()) : t;
-  return at::nan_to_num(whole, 0, 0, 0).square().sum().item<double>();
-}
-
 // ||a - b||^2.
 double squared_distance(const at::Tensor& a, const at::Tensor& b) {
   const double norm = measure_sums(a, b).difference_norm;
@@ -35,15 +30,16 @@ class Matcher {
       : event_(event),
         hypotheses_(hypotheses),
         dtype_(event.computed[kRecorded].scalar_type()),
-        given_(candidate),
-        candidate_(raised(candidate)),
-        recorded_(raised(event.computed[kRecorded])),
-        exact_(raised(event.computed[kExact])) {
-    difference_ = nearest_ = squared_distance(recorded_, candidate_);
+        candidate_(candidate),
+        recorded_(event.computed[kRecorded]),
+        exact_(event.computed[kExact]),
+        valid_(valid_values(event, hypotheses)) {
+    const Stats whole = measure_sums(recorded_, candidate_);
+    norm_ = whole.reference_norm;
+    difference_ = nearest_ = whole.difference_norm * whole.difference_norm;
     if (!(difference_ > 0)) return;
-    norm_ = std::sqrt(squares(recorded_));
-    for (const at::Tensor& other : valid_values(event_, hypotheses_)) {
-      noise_ = std::max(noise_, squared_distance(event_.computed[kRecorded], other));
+    for (const at::Tensor& other : valid_) {
+      noise_ = std::max(noise_, squared_distance(recorded_, other));
       nearest_ = std::min(nearest_, squared_distance(other, candidate_));
     }
     if (is_half(dtype_)) weight_ = 1 / noise_by_element().sqrt();
@@ -53,10 +49,9 @@ class Matcher {
     // Rounded as the reference rounds, nothing can differ: there is nothing to explain.
     if (!(difference_ > 0)) return {};
     for (const DeviatingValue& d : event_.deviating)
-      if (hypotheses_[d.deviation].wide_op >= 0 && hypotheses_[d.deviation].wide_op == final_op)
-        wide_ = raised(d.value);
+      if (hypotheses_[d.deviation].wide_op >= 0 && hypotheses_[d.deviation].wide_op == final_op) wide_ = d.value;
     for (const DeviatingValue& d : event_.deviating)
-      if (!hypotheses_[d.deviation].valid) add(hypotheses_[d.deviation], raised(d.value));
+      if (!hypotheses_[d.deviation].valid) add(hypotheses_[d.deviation], d.value);
     pursue();
     FaultHypothesis gain{std::string(kGain), "all values scaled", Gate::logic, false, {}};
     gain.rank = 3;  // many faults scale a little on the way: any other name says more
@@ -70,23 +65,16 @@ class Matcher {
   // noise); without it the few largest elements decide.
   at::Tensor noise_by_element() const {
     const double unit = std::max(unit_roundoff(dtype_), unit_roundoff(at::kDouble));
-    const auto magnitude = [](const at::Tensor& t) { return t.is_complex() ? t.abs() : t; };
-    const at::Tensor values = at::nan_to_num(magnitude(recorded_), 0, 0, 0);
+    const auto magnitude = [](const at::Tensor& t) { return at::nan_to_num(t.is_complex() ? t.abs() : t, 0, 0, 0); };
+    const at::Tensor recorded = raised(recorded_), values = magnitude(recorded);
     at::Tensor variance = (unit * values).square() / 3;
-    for (const at::Tensor& other : others()) {
-      const at::Tensor d = at::nan_to_num(magnitude(other), 0, 0, 0);
+    for (const at::Tensor& other : valid_) {
+      const at::Tensor d = magnitude(raised(other) - recorded);
       const at::Tensor row = d.dim() > 0 ? d.square().mean({-1}, true) : d.square();
-      variance = variance + row / static_cast<double>(others().size());
+      variance = variance + row / static_cast<double>(valid_.size());
     }
     const double typical = values.square().mean().item<double>() * unit * unit / 3;
     return variance + kFitting.exact_zero * typical + std::numeric_limits<double>::min();
-  }
-
-  // The other valid arithmetics less `recorded`: made when first asked for, which few boundaries do.
-  const std::vector<at::Tensor>& others() const {
-    if (others_.empty())
-      for (const at::Tensor& other : valid_values(event_, hypotheses_)) others_.push_back(raised(other) - recorded_);
-    return others_;
   }
 
   // What the replay has that the hypothesis was put into.
@@ -95,60 +83,72 @@ class Matcher {
   }
 
   void add(const FaultHypothesis& h, const at::Tensor& value) {
-    if (h.exact) return add_direction(h, value - unchanged(h), unchanged(h));
-    add_direction(h, value - raised(event_.computed[kOracle]), recorded_);
+    const size_t before = found_.size();
+    if (h.exact)
+      add_direction(h, {value, unchanged(h)}, unchanged(h));
+    else
+      add_direction(h, {value, event_.computed[kOracle]}, recorded_);
+    if (h.arithmetic && found_.size() > before) found_.back().bitwise = bitwise_share(value);
+  }
+
+  // Rounded as the reference's value is, and held in the candidate's dtype.
+  double bitwise_share(const at::Tensor& value) const {
+    const at::Tensor rounded = value.is_complex() ? value : value.to(dtype_).to(candidate_.scalar_type());
+    return rounded.eq(candidate_).to(at::kDouble).mean().item<double>();
   }
 
   // Plain, and for casts in half width also with white noise: the one that stands out more.
-  Projection fit(const at::Tensor& difference, const at::Tensor& direction, bool cast) const {
+  Projection fit(const Difference& difference, const Difference& direction, bool cast) const {
     const Projection plain = project(difference, direction, norm_);
     if (!cast || !weight_.defined()) return plain;
-    Projection white = project(difference * weight_, direction * weight_, 1);
+    Projection white = project(difference, direction, 1, weight_);
     white.size = plain.size;
+    white.plain = plain.plain;
     return std::abs(white.z) > std::abs(plain.z) ? white : plain;
   }
 
-  void add_direction(const FaultHypothesis& h, const at::Tensor& direction, const at::Tensor& base) {
+  void add_direction(const FaultHypothesis& h, const Difference& direction, const at::Tensor& base) {
     const bool cast = h.gate == Gate::dtype_path;
-    Finding f{h.fault, h.detail, h.gate, h.fixed_amplitude, fit(candidate_ - base, direction, cast), 0};
+    Finding f{h.fault, h.detail, h.gate, h.fixed_amplitude, fit({candidate_, base}, direction, cast), 0};
     f.rank = h.rank;
     f.noise = noise_ / difference_;
     if (!(f.fit.size > 0)) return;
-    f.rest = rest(candidate_ - base - (h.fixed_amplitude ? 1 : f.fit.amplitude) * direction);
+    f.rest = rest(f.fit.plain.left(h.fixed_amplitude ? 1 : f.fit.amplitude));
     if (!h.fixed_amplitude) f.free_size = std::abs(f.fit.amplitude) * f.fit.size;
     if (!h.fixed_amplitude && std::abs(f.fit.z) > kFitting.worth_rounding) add_rounded(f, direction);
     if (std::abs(f.fit.z) > kFitting.worth_a_null) f.null_amplitude = null_amplitude(direction, base, cast);
     found_.push_back(std::move(f));
   }
 
-  double rest(const at::Tensor& left) const { return nearest_ > 0 ? squares(left) / nearest_ : INFINITY; }
+  double rest(double squares_left) const { return nearest_ > 0 ? squares_left / nearest_ : INFINITY; }
 
   // The largest amplitude that a valid arithmetic has of the same direction.
-  double null_amplitude(const at::Tensor& direction, const at::Tensor& base, bool cast) const {
-    const at::Tensor offset = recorded_ - base;
-    double largest = std::abs(fit(offset, direction, cast).amplitude);
-    for (const at::Tensor& other : others())
-      largest = std::max(largest, std::abs(fit(other + offset, direction, cast).amplitude));
+  double null_amplitude(const Difference& direction, const at::Tensor& base, bool cast) const {
+    double largest = std::abs(fit({recorded_, base}, direction, cast).amplitude);
+    for (const at::Tensor& other : valid_)
+      largest = std::max(largest, std::abs(fit({other, base}, direction, cast).amplitude));
     return largest;
   }
 
   // Several casts placed otherwise at once: matching pursuit over the cast placements, each at its whole size (Mallat
   // and Zhang 1993). Begins at the placement that explains most; stops where none adds a twentieth of the difference.
   void pursue() {
-    at::Tensor left = candidate_ - recorded_, together = at::zeros_like(recorded_);
+    std::vector<const DeviatingValue*> placements;
+    for (const DeviatingValue& d : event_.deviating)
+      if (hypotheses_[d.deviation].gate == Gate::dtype_path && hypotheses_[d.deviation].exact) placements.push_back(&d);
+    if (placements.empty()) return;
+    at::Tensor left = raised(candidate_) - raised(recorded_), together = at::zeros_like(left);
     Finding combined;
     for (size_t parts = 0; static_cast<double>(parts) < kFitting.parts; ++parts) {
       const DeviatingValue* best = nullptr;
       Projection gain;
-      for (const DeviatingValue& d : event_.deviating) {
-        const FaultHypothesis& h = hypotheses_[d.deviation];
-        if (h.gate != Gate::dtype_path || !h.exact) continue;
-        const Projection p = fit(left, raised(d.value) - unchanged(h), true);
-        if (p.explained > gain.explained && std::abs(p.amplitude - 1) < kFitting.whole_part) best = &d, gain = p;
+      for (const DeviatingValue* d : placements) {
+        const Projection p = fit(left, {d->value, unchanged(hypotheses_[d->deviation])}, true);
+        if (p.explained > gain.explained && std::abs(p.amplitude - 1) < kFitting.whole_part) best = d, gain = p;
       }
       if (best == nullptr || gain.explained < kFitting.least_gain) break;
       const FaultHypothesis& h = hypotheses_[best->deviation];
-      const at::Tensor direction = raised(best->value) - unchanged(h);
+      const at::Tensor direction = raised(best->value) - raised(unchanged(h));
       left = left - direction;
       together = together + direction;
       if (parts == 0) combined = {h.fault, h.detail, h.gate, true, {}};
@@ -156,22 +156,24 @@ class Matcher {
       if (parts > 0) combined.rank = h.rank + 1;
     }
     if (combined.rank == 0) return;  // one alone is among the findings
-    combined.fit = fit(candidate_ - recorded_, together, true);
-    combined.rest = rest(left);
+    combined.fit = fit({candidate_, recorded_}, together, true);
+    combined.rest = rest(combined.fit.plain.left(1));
     combined.null_amplitude = null_amplitude(together, recorded_, true);
     combined.noise = noise_ / difference_;
     found_.push_back(std::move(combined));
   }
 
   // Below a rounding, a change of free size shows in which elements round another way.
-  void add_rounded(Finding f, const at::Tensor& direction) {
-    if (!is_half(dtype_) || !wide_.defined() || given_.scalar_type() != dtype_) return;
-    const double amplitude = amplitude_by_rounding(wide_, direction, given_);
-    const at::Tensor changed = raised((wide_ + amplitude * direction).to(dtype_));
+  void add_rounded(Finding f, const Difference& change) {
+    if (!is_half(dtype_) || !wide_.defined() || candidate_.scalar_type() != dtype_) return;
+    const at::Tensor direction = change.base.defined() ? raised(change.value) - raised(change.base) : change.value;
+    const at::Tensor wide = raised(wide_);
+    const double amplitude = amplitude_by_rounding(wide, raised(direction), candidate_);
+    const at::Tensor changed = (wide + amplitude * direction).to(dtype_);
     f.free_size = std::abs(amplitude) * f.fit.size;
-    f.fit = fit(candidate_ - exact_, changed - exact_, false);
+    f.fit = fit({candidate_, exact_}, {changed, exact_}, false);
     if (!(f.fit.size > 0)) return;
-    f.rest = rest(candidate_ - changed);
+    f.rest = rest(f.fit.plain.left(1));
     f.fixed_amplitude = true;  // predicted element by element: all of it or it is something else
     f.detail += fmt::format(", amplitude {:.3g}", amplitude);
     found_.push_back(std::move(f));
@@ -180,10 +182,10 @@ class Matcher {
   const BoundaryEvent& event_;
   const std::vector<FaultHypothesis>& hypotheses_;
   const at::ScalarType dtype_;
-  const at::Tensor given_, candidate_, recorded_, exact_;
-  mutable std::vector<at::Tensor> others_;  // as `others` gives them
-  at::Tensor weight_;                       // 1 / standard deviation of the noise at each element
-  at::Tensor wide_;                         // the last op's result before its rounding
+  const at::Tensor candidate_, recorded_, exact_;
+  const std::vector<at::Tensor> valid_;  // by the other valid arithmetics
+  at::Tensor weight_;                    // 1 / standard deviation of the noise at each element
+  at::Tensor wide_;                      // the last op's result before its rounding
   double norm_ = 0, difference_ = 0, noise_ = 0, nearest_ = 0;
   std::vector<Finding> found_;
 };

@@ -20,6 +20,7 @@ struct FittingLimits {
   Constant parts{4, "cast placements named together at most: more explain any difference"};
   Constant whole_part{.35, "of a cast that is there its amplitude is 1 within this: others there and noise bend it"};
   Constant least_gain{.05, "of the squared difference: matching pursuit stops where no placement adds a twentieth"};
+  Constant gross{4, "times the largest distance between valid arithmetics: other weights move a value of fp32 further"};
   Constant worth_a_null{2, "sigma: a direction below is never significant, whatever the valid arithmetics have of it"};
   Constant worth_rounding{1,
                           "sigma of a change of free size, from which its roundings are looked at element by element"};

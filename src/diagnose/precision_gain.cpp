@@ -4,21 +4,18 @@
 #include <cmath>
 
 #include "core/precision.hpp"
+#include "diagnose/injection.hpp"
 #include "measure/local.hpp"
-#include "trace/flow.hpp"
 #include "trace/lanes.hpp"
 
 namespace parity {
 namespace {
 
-constexpr size_t kCarriedAtOnce = 16;       // bounds the memory
 constexpr int64_t kResultSample = 1 << 14;  // elements of the result that carried roundings are kept of
 
 struct Rounding {
   size_t boundary;
   int op;
-  size_t output;
-  at::Tensor error;    // fp64
   double local;        // its norm over the value's
   at::Tensor carried;  // fp32, sampled: what it does to the result
 };
@@ -31,10 +28,10 @@ class Roundings {
   PrecisionGain run(size_t most) {
     collect();
     gain_.roundings = static_cast<int64_t>(found_.size());
-    for (size_t first = 0; first < found_.size(); first += kCarriedAtOnce) {
-      carry(first, std::min(first + kCarriedAtOnce, found_.size()));
-      progress_(static_cast<double>(first) / static_cast<double>(found_.size()));
-    }
+    const auto moved = [this](size_t i, const at::Tensor& change) {
+      found_[i].carried = sampled(change).to(at::kFloat);
+    };
+    carry(dump_, program_, root_, injections_, moved, progress_);
     choose(most);
     confirm();
     return std::move(gain_);
@@ -71,42 +68,10 @@ class Roundings {
   }
 
   void add(size_t boundary, const at::Tensor& error, double norm) {
-    const int64_t id = program_.boundaries[boundary].value.id;
-    for (int i = program_.boundaries[boundary].position - 1; i >= 0; --i)
-      for (size_t j = 0; j < program_.ops[i].outputs.size(); ++j)
-        if (program_.ops[i].outputs[j] && program_.ops[i].outputs[j]->id == id) {
-          found_.push_back({boundary, i, j, error, norm > 0 ? error.norm().item<double>() / norm : 0, {}});
-          return;
-        }
-  }
-
-  void carry(size_t first, size_t last) {
-    std::vector<size_t> started;  // deviation number -> rounding
-    const DeviationSource source = [&](int op) {
-      std::vector<Deviation> deviations;
-      for (size_t i = first; i < last; ++i) {
-        if (found_[i].op != op) continue;
-        started.push_back(i);
-        deviations.emplace_back().rewrites[op] = [rounding = &found_[i]](OpCall& call) {
-          Results results = call.run_again();
-          at::Tensor& result = *results.at(rounding->output);
-          result = written_ids(call.op).empty() ? result + rounding->error : result.add_(rounding->error);
-          return results;
-        };
-      }
-      return deviations;
-    };
-    replay_in_step(
-        dump_, program_, {lane(Precision::fp64)},
-        [&](const BoundaryEvent& event) -> Replacements {
-          if (event.boundary != root_) return {};
-          for (const DeviatingValue& d : event.deviating)
-            found_[started[d.deviation]].carried =
-                sampled(at::nan_to_num(d.value - event.computed[0], 0, 0, 0)).to(at::kFloat);
-          return {};
-        },
-        source);
-    for (size_t i = first; i < last; ++i) found_[i].error.reset();
+    auto injection = injection_at(program_, boundary, error);
+    if (!injection) return;
+    found_.push_back({boundary, injection->op, norm > 0 ? error.norm().item<double>() / norm : 0, {}});
+    injections_.push_back(std::move(*injection));
   }
 
   // Each step takes the rounding without which the least is left.
@@ -175,6 +140,7 @@ class Roundings {
   const size_t root_;
   const std::function<void(double)>& progress_;
   std::vector<Rounding> found_;
+  std::vector<Injection> injections_;  // one a rounding
   std::vector<const Rounding*> chosen_;
   at::Tensor final_, truth_;  // sampled
   double norm_ = 0;

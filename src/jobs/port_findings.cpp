@@ -2,14 +2,28 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <numeric>
+
 #include "core/error.hpp"
-#include "jobs/stretch_search.hpp"
+#include "diagnose/limits.hpp"
+#include "measure/local.hpp"
+#include "measure/measure.hpp"
 
 namespace parity {
 namespace {
 
 constexpr double kCertain = 99;  // sigma of a bitwise repetition
 constexpr int kStaleRank = 2;    // a change that gives the value from the port's own inputs says more
+
+// `difference`, from the reference's own kernels, by far more than valid arithmetics lie apart.
+bool grossly_off(double difference, const BoundaryEvent& event) {
+  if (difference == 0) return false;
+  double noise = 0;
+  for (size_t lane = kExact; lane <= kLastValid; ++lane)
+    noise = std::max(noise, measure_sums(event.computed[kRecorded], event.computed[lane]).difference_norm);
+  return !(difference <= kFitting.gross * noise);
+}
 
 }  // namespace
 
@@ -20,7 +34,11 @@ PortFindings::PortFindings(const Dump& dump, const Program& program, const std::
       segments_(segments),
       limits_(limits),
       catalogue_(program, ReplaysOfFaults{kOracle, kRecorded, kExact}),
-      plan_(plan_variants(catalogue_.index(), segments, catalogue_, kLanes, budget)) {}
+      plan_(plan_variants(catalogue_.index(), segments, catalogue_, kLanes, budget)),
+      search_(dump, catalogue_.index(), limits,
+              std::max(budget.least, budget.replays * static_cast<double>(kLanes) *
+                                         std::accumulate(plan_.work.begin(), plan_.work.end(), 0.)),
+              plan_.bytes) {}
 
 Variants PortFindings::variants(const std::function<void(double)>& progress) {
   Variants variants(DeviationSource([this, progress](int op) {
@@ -37,6 +55,7 @@ std::vector<Deviation> PortFindings::start(int op) {
   std::vector<Deviation> deviations;
   if (!plan_.worth[op]) return deviations;  // no compared value moves with it, or it is searched
   for (FaultHypothesis& hypothesis : catalogue_.at(op)) {
+    if (hypothesis.gross) continue;  // run where a value is as far off as that
     deviations.push_back(std::move(hypothesis.deviation));
     hypotheses_.push_back(std::move(hypothesis));
   }
@@ -51,19 +70,18 @@ int64_t PortFindings::named() const {
 
 std::vector<Finding> PortFindings::at(const OpResult& row, const BoundaryEvent& event, const at::Tensor& value,
                                       const ValuesBefore& before) {
-  std::vector<Finding> found = plan_.apart[row.index]
-                                   ? searched(row, event, value, before)
-                                   : match_hypotheses(event, value, hypotheses_, final_op(row.index));
-  if (!plan_.apart[row.index]) directions_ += static_cast<int64_t>(found.size());
+  const bool gross = grossly_off(row.forced->difference_norm, event), apart = plan_.apart[row.index];
+  std::vector<Finding> found = apart ? searched(row, event, value, before, gross ? Sought::all : Sought::not_gross)
+                                     : match_hypotheses(event, value, hypotheses_, final_op(row.index));
+  if (!apart) directions_ += static_cast<int64_t>(found.size());
+  if (!apart && gross)
+    for (Finding& f : searched(row, event, value, before, Sought::gross)) found.push_back(std::move(f));
   if (auto older = stale(row, event, value, before.names)) found.push_back(std::move(*older));
   return found;
 }
 
-std::vector<Finding> PortFindings::searched(const OpResult& row, const BoundaryEvent& event, const at::Tensor& value,
-                                            const ValuesBefore& before) {
-  const at::ScalarType dtype = program_.boundaries[row.index].value.dtype;
-  if (!at::isFloatingType(dtype) && !at::isComplexType(dtype)) return {};
-  if (row.forced->bitwise_equal_share.value_or(0) == 1) return {};  // nothing to explain
+Stretch PortFindings::stretch_before(const OpResult& row, const BoundaryEvent& event, const at::Tensor& value,
+                                     const ValuesBefore& before) const {
   Stretch stretch{static_cast<size_t>(row.index),
                   segments_[row.index].ops,
                   {},
@@ -78,8 +96,51 @@ std::vector<Finding> PortFindings::searched(const OpResult& row, const BoundaryE
     stretch.from += (stretch.from.empty() ? "" : ", ") + name(b);
   }
   if (stretch.from.empty()) stretch.from = "the inputs";
+  return stretch;
+}
+
+std::vector<Finding> PortFindings::arithmetic(const OpResult& row, const BoundaryEvent& event, const at::Tensor& value,
+                                              const ValuesBefore& before) {
+  arithmetic_.clear();
   try {
-    Searched searched = search_stretch(dump_, program_, catalogue_, plan_, limits_, stretch);
+    ArithmeticFound found = search_.at(stretch_before(row, event, value, before));
+    directions_ += static_cast<int64_t>(found.findings.size());
+    arithmetic_ = std::move(found.tried);
+    return std::move(found.findings);
+  } catch (const Error& error) {  // costs the names, not the verdict
+    warnings_.push_back(fmt::format("arithmetic before {} was not tried: {}", name(row.index), error.what()));
+    return {};
+  }
+}
+
+std::optional<BoundaryEvent> PortFindings::under(const OpResult& row, const BoundaryEvent& event,
+                                                 const at::Tensor& value, const ValuesBefore& before,
+                                                 const Finding& finding) {
+  const auto is = [&](const FaultHypothesis& h) { return h.fault == finding.fault && h.detail == finding.detail; };
+  for (const Hypotheses* tried : {&arithmetic_, &hypotheses_}) {
+    const auto change = std::find_if(tried->begin(), tried->end(), is);
+    if (change == tried->end() || change->deviation.rewrites.empty()) continue;
+    BoundaryEvent changed{event.boundary, search_.under(stretch_before(row, event, value, before), *change),
+                          event.deviating};
+    if (changed.computed.empty()) return std::nullopt;
+    // The other named changes are put beside it, to first order.
+    for (DeviatingValue& d : changed.deviating) {
+      const size_t lane = hypotheses_[d.deviation].deviation.lane;
+      d.value = raised(d.value) - raised(event.computed[lane]) + raised(changed.computed[lane]);
+    }
+    return changed;
+  }
+  return std::nullopt;
+}
+
+std::vector<Finding> PortFindings::searched(const OpResult& row, const BoundaryEvent& event, const at::Tensor& value,
+                                            const ValuesBefore& before, Sought sought) {
+  const at::ScalarType dtype = program_.boundaries[row.index].value.dtype;
+  if (!at::isFloatingType(dtype) && !at::isComplexType(dtype)) return {};
+  if (row.forced->bitwise_equal_share.value_or(0) == 1) return {};  // nothing to explain
+  const Stretch stretch = stretch_before(row, event, value, before);
+  try {
+    Searched searched = search_stretch(dump_, program_, catalogue_, plan_, limits_, stretch, sought);
     directions_ += searched.directions;
     if (searched.coverage.run < searched.coverage.named) tried_.push_back(std::move(searched.coverage));
     return std::move(searched.findings);

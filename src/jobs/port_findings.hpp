@@ -8,7 +8,8 @@
 #include "diagnose/finding.hpp"
 #include "diagnose/findings.hpp"
 #include "diagnose/stale.hpp"
-#include "jobs/variant_plan.hpp"
+#include "jobs/arithmetic_search.hpp"
+#include "jobs/stretch_search.hpp"
 #include "judge/limits.hpp"
 
 namespace parity {
@@ -36,6 +37,13 @@ class PortFindings {
   /// What explains `value`, the candidate's at `row`.
   std::vector<Finding> at(const OpResult& row, const BoundaryEvent& event, const at::Tensor& value,
                           const ValuesBefore& before);
+  /// Arithmetic below the cast that explains it: to be asked for where nothing else does.
+  std::vector<Finding> arithmetic(const OpResult& row, const BoundaryEvent& event, const at::Tensor& value,
+                                  const ValuesBefore& before);
+  /// The event as it would be if the reference's program had the change that `finding`, one of this row's, tells of.
+  /// nullopt: it is not one change that could be put in.
+  std::optional<BoundaryEvent> under(const OpResult& row, const BoundaryEvent& event, const at::Tensor& value,
+                                     const ValuesBefore& before, const Finding& finding);
   /// The reference's value at a boundary that is not compared.
   void remember(size_t boundary, const at::Tensor& value);
   /// What was projected on and what was not tried.
@@ -44,7 +52,9 @@ class PortFindings {
  private:
   std::vector<Deviation> start(int op);
   std::vector<Finding> searched(const OpResult& row, const BoundaryEvent& event, const at::Tensor& value,
-                                const ValuesBefore& before);
+                                const ValuesBefore& before, Sought sought);
+  Stretch stretch_before(const OpResult& row, const BoundaryEvent& event, const at::Tensor& value,
+                         const ValuesBefore& before) const;
   std::optional<Finding> stale(const OpResult& row, const BoundaryEvent& event, const at::Tensor& value,
                                const std::set<std::string>& inputs);
   int final_op(size_t boundary) const;
@@ -56,6 +66,8 @@ class PortFindings {
   const Thresholds& limits_;
   const Catalogue catalogue_;
   const VariantPlan plan_;
+  ArithmeticSearch search_;
+  Hypotheses arithmetic_;  // tried at the last row that was asked for
   std::vector<FaultHypothesis> hypotheses_;
   StaleRegistry stale_;
   std::vector<VariantCoverage> tried_;

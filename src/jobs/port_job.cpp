@@ -14,13 +14,13 @@
 #include "diagnose/cast_path.hpp"
 #include "diagnose/finding.hpp"
 #include "jobs/exercise.hpp"
+#include "jobs/judged_row.hpp"
 #include "jobs/model_job.hpp"
 #include "jobs/port_coverage.hpp"
 #include "jobs/port_findings.hpp"
 #include "jobs/reproduction.hpp"
 #include "jobs/rows.hpp"
 #include "judge/naming.hpp"
-#include "judge/port.hpp"
 #include "measure/local.hpp"
 #include "measure/measure.hpp"
 #include "pair/layout_advice.hpp"
@@ -150,15 +150,12 @@ class PortJob {
   // `own`: the reference's own value there, on its own inputs.
   void compare(OpResult& row, const at::Tensor& value, const BoundaryEvent& event, const at::Tensor& own) {
     const auto& lanes = event.computed;
-    const Evidence evidence = measure_local({value, lanes[kOracle], lanes[kRecorded], valid_values(event, started())});
-    row.forced = evidence.forced;
-    row.oracle = evidence.oracle;
     row.free = measure(own, value);
     free_error_[row.index] = row.free->rel_l2.value_or(0);
-    add_amplification(row, lanes);
+    const ValuesBefore before = values_before(row);
     const std::vector<Finding> found =
-        findings_ ? findings_->at(row, event, value, values_before(row)) : std::vector<Finding>();
-    judge_port(row, evidence, segments_[row.index], found, limits_);
+        judge_row(row, {value, event, segments_[row.index], before}, findings_.get(), limits_);
+    add_amplification(row, lanes);
     if (row.not_exercised.empty()) exercise_.compared(program_.boundaries[row.index].value.id);
     row.explanations = explanations(found);
     add_spread(row, lanes[kRecorded], value);

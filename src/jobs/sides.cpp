@@ -145,16 +145,29 @@ std::string code_of(const Dump& dump) {
   return package.empty() ? "" : fmt::format("code of the Python module {}", module);
 }
 
-Side describe_side(const Dump& dump) {
-  Side side{dump.file().string(), sha256_of_file(dump.file()), dump.model(), dump.producer(), dump.provenance()};
+namespace {
+
+Side without_digest(const Dump& dump) {
+  Side side{dump.file().string(), "", dump.model(), dump.producer(), dump.provenance()};
   if (const std::string code = code_of(dump); !code.empty() && side.details.is_object()) side.details["code"] = code;
   return side;
 }
 
+}  // namespace
+
+Side describe_side(const Dump& dump) {
+  Side side = without_digest(dump);
+  side.sha256 = sha256_of_file(dump.file());
+  return side;
+}
+
 Side describe_side(const OpenedSide& side) {
-  if (side.dump) return describe_side(*side.dump);
-  const std::string sha256 = std::filesystem::is_regular_file(side.file) ? sha256_of_file(side.file) : "";
-  return {side.file.string(), sha256, "", "", nlohmann::json::object()};
+  return side.dump ? without_digest(*side.dump) : Side{side.file.string(), "", "", "", nlohmann::json::object()};
+}
+
+std::shared_future<std::string> digest_beside(const OpenedSide& side) {
+  return std::async(std::launch::async,
+                    [file = side.file] { return std::filesystem::is_regular_file(file) ? sha256_of_file(file) : ""; });
 }
 
 std::string configuration_conflict(const Sides& sides) {

@@ -1,6 +1,7 @@
 // The two recordings of a comparison, opened and paired.
 #pragma once
 #include <filesystem>
+#include <future>
 #include <memory>
 #include <string>
 #include <vector>
@@ -57,8 +58,13 @@ void require_program(const Sides& sides);
 /// "code of the Python module x.y"; "" when the recording does not say.
 std::string code_of(const Dump& dump);
 
-/// For the report's head; `details` is the provenance and `code`, what code_of says.
+/// For the report's head; `details` is the provenance and `code`, what code_of says. That of an opened side lacks its
+/// file's digest.
 Side describe_side(const OpenedSide& side);
 Side describe_side(const Dump& dump);
+
+/// SHA-256 of the side's file ("": a folder), on a thread of its own: it takes half as long as comparing. `get` throws
+/// Error for a file that cannot be read to its end.
+std::shared_future<std::string> digest_beside(const OpenedSide& side);
 
 }  // namespace parity

@@ -56,6 +56,7 @@ constexpr Entry kEntries[] = {
     {"equally_good", &Thresholds::equally_good},
     {"equally_good_noise", &Thresholds::equally_good_noise},
     {"equally_good_floor", &Thresholds::equally_good_floor},
+    {"same_bits", &Thresholds::same_bits},
     {"undecided", &Thresholds::undecided},
     {"reproduced_half", &Thresholds::reproduced_half},
     {"reproduced_sum", &Thresholds::reproduced_sum},

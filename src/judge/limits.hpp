@@ -68,6 +68,7 @@ struct Thresholds {
   Threshold equally_good{1.3, "times the least unexplained share: findings that explain equally well"};
   Threshold equally_good_noise{2, "times the valid arithmetics' share of the squared difference, beside that"};
   Threshold equally_good_floor{.002, "of the squared difference, beside that"};
+  Threshold same_bits{.97, "of the elements: sums of half widths in another order flip under 2 %"};
   Threshold undecided{.1, "relative error: where valid arithmetics alone allow as much, a pass shows nothing"};
   Threshold reproduced_half{
       4, "unit roundoffs by which another machine's kernels move a half-width result (attention: 1.5)"};

@@ -33,7 +33,10 @@ const Finding* best_finding(const std::vector<Finding>& findings, const Threshol
     if (significant(f, limits)) least = std::min(least, unexplained(f));
   // Equally good up to the noise: the one that says more, of fixed size before free, then the better one.
   const Finding* best = nullptr;
-  const auto key = [](const Finding& f) { return std::tuple(f.rank, !f.fixed_amplitude, unexplained(f)); };
+  const auto key = [&](const Finding& f) {  // one that gives the candidate's very bits is that change
+    const bool same_bits = f.bitwise > limits.same_bits.value;
+    return std::tuple(!same_bits, f.rank, !f.fixed_amplitude, unexplained(f));
+  };
   for (const Finding& f : findings) {
     if (!significant(f, limits) || unexplained(f) > limits.equally_good.value * least +
                                                         limits.equally_good_noise.value * f.noise +

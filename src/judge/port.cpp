@@ -58,10 +58,12 @@ class PortJudge {
                                 like->fault, like->detail, like->fit.size, numbers));
       return fail(gate, (gate == Gate::dtype_path ? rounding_by_error() : "") + numbers);
     }
+    const std::string bits =
+        best_->bitwise < 0 ? "" : fmt::format(" and gives {} of the elements bitwise", percent(best_->bitwise));
     return fail(best_->gate,
-                fmt::format("{} ({}; explains {} of the difference, amplitude {:.2f}, z {:.0f}): {}", best_->fault,
-                            best_->detail, percent(std::clamp<double>(best_->explained(), 0, 1)), best_->fit.amplitude,
-                            best_->fit.z, numbers));
+                fmt::format("{} ({}; explains {} of the difference{}, amplitude {:.2f}, z {:.0f}): {}", best_->fault,
+                            best_->detail, percent(std::clamp<double>(best_->explained(), 0, 1)), bits,
+                            best_->fit.amplitude, best_->fit.z, numbers));
   }
 
   // More error than the reference's own: something more is rounded; less: a rounding is left out. ln R of N independent

@@ -182,7 +182,8 @@ class ContentPairer {
       const Link& link = *pair.link;
       if (used_reference[link.reference] || used_candidate[link.candidate]) continue;  // an anchor
       used_reference[link.reference] = used_candidate[link.candidate] = true;
-      made.pairs.push_back({link.reference, link.candidate, link.layout, pair.confidence, pair.evidence});
+      made.pairs.push_back(
+          {link.reference, link.candidate, link.layout, pair.confidence, pair.evidence, link.distance});
     }
     std::sort(made.pairs.begin(), made.pairs.end(),
               [](const AutoPair& a, const AutoPair& b) { return a.reference < b.reference; });

@@ -27,6 +27,7 @@ struct AutoPair {
   Layout layout;          // candidate -> reference
   double confidence = 0;  // 0.5 … 1: about the probability that the pair is right
   std::string evidence;   // "content 0.9998, order, name 0.75"
+  double distance = 1;    // of content
 };
 
 struct AutoPairing {

@@ -98,12 +98,24 @@ struct ProgramLimits {
   Constant contradictions{.1, "of the pairs that depend on others: above, the list is not in execution order"};
 };
 
+/// Families of names, and what is paired in step with the replay (pair/families.cpp, pair/in_step.cpp).
+struct FamilyLimits {
+  Constant least_votes{2, "families that agree on how far a block's numbers lie apart: one always agrees with itself"};
+  Constant majority{.6, "of such families; as for names"};
+  Constant agrees{.05, "relative L2 on the port's own earlier values: as `content.same`, without what was inherited"};
+  Constant rounds{6, "replays on the port's values; one passes all faults of learned families at once"};
+  Constant carried{.7, "confidence of a learned name whose content differs and that nothing compared follows from"};
+  Constant carried_on{.85, "the same where what the candidate computes from it agrees: only so would it"};
+  Constant carried_sure{.95, "the same where its own content agrees"};
+};
+
 struct PairLimits {
   ContentLimits content;
   NameLimits name;
   EvidenceLimits evidence;
   ChainLimits chain;
   ProgramLimits program;
+  FamilyLimits family;
 };
 
 inline constexpr PairLimits kPairLimits;

@@ -16,6 +16,7 @@ struct PortPair {
   Layout layout;                       // candidate -> reference
   double confidence = 1;
   std::string evidence;  // "path", "map line 3", "content 0.999, order"
+  double distance = 1;   // of content, where that was looked at
 };
 
 struct PortPairing {

@@ -5,58 +5,18 @@
 #include <set>
 
 #include "pair/by_content.hpp"
+#include "pair/in_step.hpp"
 #include "pair/layout_advice.hpp"
 #include "pair/limits.hpp"
 #include "pair/links.hpp"
 #include "pair/order.hpp"
 #include "pair/port_pairing.hpp"
-#include "trace/replay.hpp"
+#include "pair/prints.hpp"
 
 namespace parity {
 namespace {
 
 constexpr double kSidesLookedAt = 2;
-
-struct Prints {
-  std::vector<size_t> index;  // boundary or candidate tensor
-  std::vector<NamedTensor> tensors;
-};
-
-// The reference's own values, looked at once and not kept.
-Prints reference_prints(const Dump& dump, const Program& program, const ShareDone& progress) {
-  Prints prints;
-  replay(dump, program, {}, [&](size_t b, const at::Tensor& value) -> std::optional<at::Tensor> {
-    const Boundary& boundary = program.boundaries[b];
-    if (progress) progress(static_cast<double>(b + 1) / static_cast<double>(program.boundaries.size()));
-    if (boundary.comparable) {
-      prints.index.push_back(b);
-      prints.tensors.push_back(
-          {boundary.path, boundary.call, boundary.value.dtype, boundary.value.shape, fingerprint_of(value)});
-    }
-    return std::nullopt;
-  });
-  return prints;
-}
-
-Prints candidate_prints(const std::vector<CandidateTensor>& candidate, const ShareDone& progress) {
-  Prints prints;
-  for (size_t c = 0; c < candidate.size(); ++c) {
-    if (candidate[c].of_op) continue;
-    prints.index.push_back(c);
-    prints.tensors.push_back({candidate[c].path, candidate[c].call, candidate[c].dtype, candidate[c].shape,
-                              fingerprint_of(candidate[c].load())});
-    if (progress) progress(static_cast<double>(c + 1) / static_cast<double>(candidate.size()));
-  }
-  return prints;
-}
-
-size_t position_of(const Prints& prints, size_t index) {
-  return std::lower_bound(prints.index.begin(), prints.index.end(), index) - prints.index.begin();
-}
-
-bool holds(const Prints& prints, size_t position, size_t index) {
-  return position < prints.index.size() && prints.index[position] == index;
-}
 
 bool is_op(const NamedTensor& tensor) { return tensor.path.find('/') != std::string::npos; }
 
@@ -77,9 +37,8 @@ void drop_crossed_names(PortPairing& pairing, const Prints& here, const Prints& 
     const PortPair& pair = pairing.pairs[i];
     const bool crosses = (i > 0 && last[i - 1] > pair.candidate) || least < pair.candidate;
     least = std::min(least, pair.candidate);
-    const size_t r = position_of(here, pair.boundary), c = position_of(there, pair.candidate);
-    const bool known = holds(here, r, pair.boundary) && holds(there, c, pair.candidate);
-    if (crosses && pair.evidence == "path" && known && content_differs(here.tensors[r], there.tensors[c])) {
+    const NamedTensor *mine = here.find(pair.boundary), *other = there.find(pair.candidate);
+    if (crosses && pair.evidence == "path" && mine && other && content_differs(*mine, *other)) {
       pairing.marked[pair.boundary] = false;
       pairing.unmatched.push_back(pair.candidate);
     } else {
@@ -102,8 +61,8 @@ void pair_by_content(PortPairing& pairing, std::vector<std::string>& fused, cons
     }
   std::vector<std::pair<size_t, size_t>> anchors;
   for (const PortPair& pair : pairing.pairs) {
-    const size_t r = position_of(here, pair.boundary), c = position_of(there, pair.candidate);
-    if (holds(here, r, pair.boundary) && holds(there, c, pair.candidate)) anchors.emplace_back(r, c);
+    if (here.find(pair.boundary) && there.find(pair.candidate))
+      anchors.emplace_back(here.position_of(pair.boundary), there.position_of(pair.candidate));
   }
   std::vector<std::pair<size_t, size_t>> known;
   for (const PortPair& pair : pairing.pairs)
@@ -124,7 +83,8 @@ void pair_by_content(PortPairing& pairing, std::vector<std::string>& fused, cons
     if (pairing.marked[b] || (is_op(mine) && mine.dtype != other.dtype)) continue;
     pairing.marked[b] = true;
     taken.insert(there.index[pair.candidate]);
-    pairing.pairs.push_back({b, there.index[pair.candidate], pair.layout, pair.confidence, pair.evidence});
+    pairing.pairs.push_back(
+        {b, there.index[pair.candidate], pair.layout, pair.confidence, pair.evidence, pair.distance});
   }
   std::erase_if(pairing.unmatched, [&](size_t c) { return taken.contains(c); });
   std::sort(pairing.pairs.begin(), pairing.pairs.end(),
@@ -140,18 +100,16 @@ bool shapes_differ(const PortPair& pair, const Program& reference, const std::ve
 void find_layouts(PortPairing& pairing, const Program& reference, const std::vector<CandidateTensor>& candidate,
                   const Prints& here, const Prints& there) {
   for (PortPair& pair : pairing.pairs) {
-    const size_t r = position_of(here, pair.boundary), c = position_of(there, pair.candidate);
-    if (!shapes_differ(pair, reference, candidate) || !holds(here, r, pair.boundary) ||
-        !holds(there, c, pair.candidate))
-      continue;
+    const NamedTensor *mine = here.find(pair.boundary), *other = there.find(pair.candidate);
+    if (!shapes_differ(pair, reference, candidate) || !mine || !other) continue;
     double distance = 1;
-    const auto layout = layout_by_content(here.tensors[r], there.tensors[c], &distance);
+    const auto layout = layout_by_content(*mine, *other, &distance);
     if (!layout) continue;
     pair.layout = *layout;
     pairing.notes.push_back(fmt::format(
         "the candidate has the axes of {} in another order, and is read as the map rule `{} = {} {}` would (content "
         "{:.4f})",
-        here.tensors[r].path, here.tensors[r].path, there.tensors[c].path, layout->text(), 1 - distance * distance));
+        mine->path, mine->path, other->path, layout->text(), 1 - distance * distance));
   }
 }
 
@@ -189,9 +147,13 @@ PortPairing pair_recordings(const Dump& dump, const Program& reference, const st
   drop_crossed_names(pairing, here, there);
   std::vector<std::string> fused;  // notes of the last pass
   // Modules first: a value that a module returns and an op passes on is the module's.
-  pair_by_content(pairing, fused, reference, here, there, [](const NamedTensor& t) { return !is_op(t); });
-  if (!pairing.unmatched.empty())
-    pair_by_content(pairing, fused, reference, here, there, [](const NamedTensor&) { return true; });
+  const PairMore more = [&](PortPairing& known, const Prints& values) {
+    pair_by_content(known, fused, reference, values, there, [](const NamedTensor& t) { return !is_op(t); });
+    if (!known.unmatched.empty())
+      pair_by_content(known, fused, reference, values, there, [](const NamedTensor&) { return true; });
+  };
+  more(pairing, here);
+  pair_in_step(pairing, dump, reference, candidate, more);
   pairing.notes.insert(pairing.notes.end(), fused.begin(), fused.end());
   name_repeats(pairing, candidate);
   return pairing;

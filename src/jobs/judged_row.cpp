@@ -1,0 +1,73 @@
+#include "jobs/judged_row.hpp"
+
+#include <fmt/format.h>
+
+#include "core/glob.hpp"
+#include "diagnose/findings.hpp"
+#include "judge/naming.hpp"
+#include "judge/port.hpp"
+#include "measure/local.hpp"
+
+namespace parity {
+namespace {
+
+constexpr double kLargest = .5;  // relative error: beyond it no number format is left, 4-bit weights make .1
+constexpr double kWhole = .95;   // of the squared difference: a named fault that explains it needs no other name
+
+const std::vector<FaultHypothesis>& started(const PortFindings* findings) {
+  static const std::vector<FaultHypothesis> kNone;
+  return findings != nullptr ? findings->started() : kNone;
+}
+
+Evidence evidence_of(const RowValues& v, const BoundaryEvent& event, const PortFindings* findings) {
+  return measure_local(
+      {v.value, event.computed[kOracle], event.computed[kRecorded], valid_values(event, started(findings))});
+}
+
+bool unexplained(const OpResult& row, const Evidence& evidence, const std::vector<Finding>& found,
+                 const Thresholds& limits) {
+  if (row.verdict != Verdict::fail || (row.gate != Gate::logic && row.gate != Gate::dtype_path)) return false;
+  if (!at::isFloatingType(evidence.reference_dtype) || !(evidence.error < kLargest)) return false;
+  const Finding* best = best_finding(found, limits);
+  return best == nullptr || best->explained() < kWhole;
+}
+
+std::string declared_rule(const OpResult& row, const Finding* best, const Thresholds& limits) {
+  if (row.verdict != Verdict::fail || row.gate != Gate::dtype_path || best == nullptr) return "";
+  for (const std::string& rule : limits.accepted)
+    if (matches_layer(best->fault, rule)) return rule;
+  return "";
+}
+
+}  // namespace
+
+std::vector<Finding> judge_row(OpResult& row, const RowValues& v, PortFindings* findings, const Thresholds& limits) {
+  const Evidence evidence = evidence_of(v, v.event, findings);
+  row.forced = evidence.forced;
+  row.oracle = evidence.oracle;
+  const OpResult measured = row;
+  std::vector<Finding> found =
+      findings != nullptr ? findings->at(row, v.event, v.value, v.before) : std::vector<Finding>();
+  judge_port(row, evidence, v.segment, found, limits);
+  if (findings != nullptr && unexplained(row, evidence, found, limits)) {
+    const std::vector<Finding> more = findings->arithmetic(row, v.event, v.value, v.before);
+    found.insert(found.end(), more.begin(), more.end());
+    row = measured;
+    judge_port(row, evidence, v.segment, found, limits);
+  }
+  const Finding* best = best_finding(found, limits);
+  const std::string rule = declared_rule(row, best, limits);
+  if (rule.empty()) return found;
+  const auto under = findings->under(row, v.event, v.value, v.before, *best);
+  if (!under) return found;
+  const std::string why = row.diagnosis;
+  row = measured;
+  const std::vector<Finding> left = match_hypotheses(*under, v.value, started(findings), -1);
+  judge_port(row, evidence_of(v, *under, findings), v.segment, left, limits);
+  const std::string declared = fmt::format("declared (--accept-path {}): {}", rule, why);
+  row.diagnosis =
+      row.verdict == Verdict::pass ? declared : fmt::format("{}; beside what is {}", row.diagnosis, declared);
+  return row.verdict == Verdict::pass ? found : left;
+}
+
+}  // namespace parity

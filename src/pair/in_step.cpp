@@ -1,0 +1,171 @@
+#include "pair/in_step.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "measure/measure.hpp"
+#include "pair/families.hpp"
+#include "pair/limits.hpp"
+
+namespace parity {
+namespace {
+
+bool by_content(const PortPair& pair) { return pair.confidence < 1; }
+
+class InStepPairer {
+ public:
+  InStepPairer(PortPairing& pairing, const Dump& dump, const Program& reference,
+               const std::vector<CandidateTensor>& candidate, const PairMore& more)
+      : pairing_(pairing), dump_(dump), reference_(reference), candidate_(candidate), more_(more) {}
+
+  void run() {
+    const std::vector<PortPair> before = pairing_.pairs;
+    drop_if([](const PortPair& pair) {
+      return by_content(pair) &&
+             (pair.confidence < kPairLimits.program.sure || pair.distance > kPairLimits.chain.learn_distance);
+    });
+    if (!in_doubt(before)) {
+      restore(before);
+      return;
+    }
+    for (int round = 0; round < static_cast<int>(limits_.rounds.value); ++round) {
+      const bool changed = carry_names();
+      if (!changed && round > 0) break;
+      const Prints here = forced();
+      verify();
+      const size_t paired = pairing_.pairs.size();
+      more_(pairing_, here);
+      if (!changed && pairing_.pairs.size() == paired) break;
+    }
+    restore(before);
+  }
+
+ private:
+  // Is there anything that could be paired otherwise?
+  bool in_doubt(const std::vector<PortPair>& before) const {
+    return pairing_.pairs.size() < before.size() || std::any_of(pairing_.unmatched.begin(), pairing_.unmatched.end(),
+                                                                [&](size_t c) { return !candidate_[c].of_op; });
+  }
+
+  template <typename Unwanted>
+  void drop_if(const Unwanted& unwanted) {
+    std::erase_if(pairing_.pairs, [&](const PortPair& pair) {
+      if (!unwanted(pair)) return false;
+      pairing_.marked[pair.boundary] = false;
+      pairing_.unmatched.push_back(pair.candidate);
+      carried_.erase(pair.boundary);
+      return true;
+    });
+    std::sort(pairing_.unmatched.begin(), pairing_.unmatched.end());
+  }
+
+  void add(PortPair pair) {
+    pairing_.marked[pair.boundary] = true;
+    std::erase(pairing_.unmatched, pair.candidate);
+    const auto at = std::lower_bound(pairing_.pairs.begin(), pairing_.pairs.end(), pair.boundary,
+                                     [](const PortPair& other, size_t boundary) { return other.boundary < boundary; });
+    pairing_.pairs.insert(at, std::move(pair));
+  }
+
+  // Learned names of what is unpaired; what a fault has exchanged is unpaired first.
+  bool carry_names() {
+    Families families(reference_, candidate_);
+    for (const PortPair& pair : pairing_.pairs)
+      if (!carried_.contains(pair.boundary)) families.learn(pair);
+    std::set<size_t> exchanged;
+    for (const size_t i : families.exchanged(pairing_.pairs, pairing_.marked))
+      if (by_content(pairing_.pairs[i])) exchanged.insert(pairing_.pairs[i].boundary);
+    drop_if([&](const PortPair& pair) { return exchanged.contains(pair.boundary); });
+    std::set<size_t> free(pairing_.unmatched.begin(), pairing_.unmatched.end());
+    bool added = false;
+    for (size_t b = 0; b < pairing_.marked.size(); ++b) {
+      if (pairing_.marked[b] || !reference_.boundaries[b].comparable) continue;
+      const auto learned = families.counterpart(b);
+      if (!learned || !free.contains(learned->candidate) || refused_.contains({b, learned->candidate})) continue;
+      free.erase(learned->candidate);
+      carried_[b] = learned->line;
+      add({b, learned->candidate, learned->layout, limits_.carried, "", 1});
+      added = true;
+    }
+    return added || !exchanged.empty();
+  }
+
+  // One replay on the candidate's values: how far each pair is off there, and the values of everything else.
+  Prints forced() {
+    std::map<size_t, const PortPair*> pairs;
+    for (const PortPair& pair : pairing_.pairs) pairs[pair.boundary] = &pair;
+    off_.clear();
+    return reference_prints(
+        dump_, reference_, nullptr, [&](size_t b, const at::Tensor& value) -> std::optional<at::Tensor> {
+          const auto pair = pairs.find(b);
+          if (pair == pairs.end()) return std::nullopt;
+          at::Tensor theirs = pair->second->layout.fit_reference(candidate_[pair->second->candidate].load()).tensor;
+          if (!theirs.defined() || theirs.sizes() != value.sizes()) return std::nullopt;
+          off_[b] = measure_sums(value, theirs).rel_l2.value_or(0);
+          return theirs;
+        });
+  }
+
+  // Carried pairs that neither their own content nor what follows from them vouches for are none.
+  void verify() {
+    const auto ancestors = reference_.marked_ancestors(pairing_.marked);
+    std::vector<std::vector<size_t>> followers(pairing_.marked.size());
+    for (const PortPair& pair : pairing_.pairs)
+      if (off_.contains(pair.boundary))
+        for (const size_t a : ancestors[pair.boundary]) followers[a].push_back(pair.boundary);
+    std::set<size_t> vouched;
+    for (auto pair = pairing_.pairs.rbegin(); pair != pairing_.pairs.rend(); ++pair) {
+      const size_t b = pair->boundary;
+      const bool agrees = off_.contains(b) && off_.at(b) <= limits_.agrees,
+                 on = std::any_of(followers[b].begin(), followers[b].end(),
+                                  [&](size_t follower) { return vouched.contains(follower); });
+      if (agrees || on || followers[b].empty()) vouched.insert(b);
+      if (carried_.contains(b)) describe(*pair, agrees, on);
+    }
+    drop_if([&](const PortPair& pair) {
+      const bool refused = carried_.contains(pair.boundary) && !vouched.contains(pair.boundary);
+      if (refused) refused_.insert({pair.boundary, pair.candidate});
+      return refused;
+    });
+  }
+
+  void describe(PortPair& pair, bool agrees, bool on) const {
+    const double off = off_.contains(pair.boundary) ? off_.at(pair.boundary) : 1;
+    pair.distance = std::min<double>(off, 1);
+    pair.confidence = agrees ? limits_.carried_sure : on ? limits_.carried_on : limits_.carried;
+    pair.evidence =
+        fmt::format("name learned ({}), order, {} on the port's own earlier values{}", carried_.at(pair.boundary),
+                    agrees ? fmt::format("content {:.4f}", 1 - pair.distance * pair.distance)
+                           : fmt::format("content differs (relative L2 {:.2g})", off),
+                    !agrees && on ? ", what follows from it agrees" : "");
+  }
+
+  // What was doubtful and found nothing better is still the best that is known.
+  void restore(const std::vector<PortPair>& before) {
+    std::set<size_t> free(pairing_.unmatched.begin(), pairing_.unmatched.end());
+    for (const PortPair& pair : before)
+      if (!pairing_.marked[pair.boundary] && free.contains(pair.candidate)) free.erase(pair.candidate), add(pair);
+  }
+
+  const FamilyLimits& limits_ = kPairLimits.family;
+  PortPairing& pairing_;
+  const Dump& dump_;
+  const Program& reference_;
+  const std::vector<CandidateTensor>& candidate_;
+  const PairMore& more_;
+  std::map<size_t, std::string> carried_;        // by boundary: what it was learned from
+  std::map<size_t, double> off_;                 // by boundary, of the last replay
+  std::set<std::pair<size_t, size_t>> refused_;  // (boundary, candidate)
+};
+
+}  // namespace
+
+void pair_in_step(PortPairing& pairing, const Dump& dump, const Program& reference,
+                  const std::vector<CandidateTensor>& candidate, const PairMore& more) {
+  InStepPairer(pairing, dump, reference, candidate, more).run();
+}
+
+}  // namespace parity

@@ -1,0 +1,44 @@
+#include "pair/prints.hpp"
+
+#include <algorithm>
+
+namespace parity {
+
+size_t Prints::position_of(size_t i) const {
+  return static_cast<size_t>(std::lower_bound(index.begin(), index.end(), i) - index.begin());
+}
+
+const NamedTensor* Prints::find(size_t i) const {
+  const size_t position = position_of(i);
+  return position < index.size() && index[position] == i ? &tensors[position] : nullptr;
+}
+
+Prints reference_prints(const Dump& dump, const Program& program, const ShareDone& progress,
+                        const BoundaryVisitor& forced) {
+  Prints prints;
+  replay(dump, program, {}, [&](size_t b, const at::Tensor& value) -> std::optional<at::Tensor> {
+    const Boundary& boundary = program.boundaries[b];
+    if (progress) progress(static_cast<double>(b + 1) / static_cast<double>(program.boundaries.size()));
+    if (boundary.comparable) {
+      prints.index.push_back(b);
+      prints.tensors.push_back(
+          {boundary.path, boundary.call, boundary.value.dtype, boundary.value.shape, fingerprint_of(value)});
+    }
+    return forced ? forced(b, value) : std::nullopt;
+  });
+  return prints;
+}
+
+Prints candidate_prints(const std::vector<CandidateTensor>& candidate, const ShareDone& progress) {
+  Prints prints;
+  for (size_t c = 0; c < candidate.size(); ++c) {
+    if (candidate[c].of_op) continue;
+    prints.index.push_back(c);
+    prints.tensors.push_back({candidate[c].path, candidate[c].call, candidate[c].dtype, candidate[c].shape,
+                              fingerprint_of(candidate[c].load())});
+    if (progress) progress(static_cast<double>(c + 1) / static_cast<double>(candidate.size()));
+  }
+  return prints;
+}
+
+}  // namespace parity

@@ -1,0 +1,79 @@
+"""Ports that share no name with their reference and are grossly wrong in the middle: the first divergence is at the module that is wrong, and all else is paired."""
+import nameless
+import pytest
+import torch
+import transformers
+
+LAYERS = 5
+IDS = torch.randint(0, 97, (1, 12), generator=torch.Generator().manual_seed(1))
+
+
+def llama():
+    config = transformers.LlamaConfig(hidden_size=64, intermediate_size=160, num_hidden_layers=LAYERS, num_attention_heads=4, num_key_value_heads=2, vocab_size=97,
+                                      max_position_embeddings=64, use_cache=False, attn_implementation="eager", initializer_range=.15)
+    return transformers.LlamaForCausalLM(config), {"input_ids": IDS}
+
+
+def gpt2():
+    config = transformers.GPT2Config(n_layer=LAYERS, n_embd=48, n_head=4, vocab_size=97, n_positions=32, use_cache=False, initializer_range=.15, bos_token_id=1, eos_token_id=2)
+    return transformers.GPT2LMHeadModel(config), {"input_ids": IDS}
+
+
+def deit():
+    config = transformers.DeiTConfig(hidden_size=48, num_hidden_layers=LAYERS, num_attention_heads=4, intermediate_size=96, image_size=32, patch_size=8, initializer_range=.15)
+    return transformers.DeiTModel(config, add_pooling_layer=False), {"pixel_values": torch.randn(1, 3, 32, 32, generator=torch.Generator().manual_seed(1))}
+
+
+def exchanged(a, b):
+    a.data, b.data = b.data.clone(), a.data.clone()
+
+
+def neighbours(weight, heads):
+    """Rows of each head as ggml stores them: halves side by side."""
+    weight.data = weight.data.view(heads, 2, -1, weight.shape[1]).transpose(1, 2).reshape(weight.shape)
+
+
+def gate_and_up(model, layer):
+    exchanged(model.model.layers[layer].mlp.gate_proj.weight, model.model.layers[layer].mlp.up_proj.weight)
+
+
+def q_and_k_rows(model, layer):
+    neighbours(model.model.layers[layer].self_attn.q_proj.weight, 4)
+    neighbours(model.model.layers[layer].self_attn.k_proj.weight, 2)
+
+
+def eps(model, layer):
+    model.model.layers[layer].input_layernorm.variance_epsilon = .5
+
+
+CASES = {
+    "llama, gate and up exchanged": (llama, gate_and_up, 2, "model.layers.2.mlp"),
+    "llama, gate and up exchanged in the second layer": (llama, gate_and_up, 1, "model.layers.1.mlp"),
+    "llama, rows of q and k": (llama, q_and_k_rows, 2, "model.layers.2.self_attn"),
+    "llama, eps": (llama, eps, 2, "model.layers.2.input_layernorm"),
+    "gpt2, q, k and v out of place": (gpt2, lambda m, i: m.transformer.h[i].attn.c_attn.weight.data.copy_(m.transformer.h[i].attn.c_attn.weight.data.roll(48, 1)), 2,
+                                      "transformer.h.2.attn"),
+    "gpt2, rows of the first product": (gpt2, lambda m, i: m.transformer.h[i].mlp.c_fc.weight.data.copy_(m.transformer.h[i].mlp.c_fc.weight.data.flip(0)), 2, "transformer.h.2.mlp"),
+    "vit, q and k exchanged": (deit, lambda m, i: exchanged(m.layers[i].attention.q_proj.weight, m.layers[i].attention.k_proj.weight), 2, "layers.2.attention"),
+}
+
+
+@pytest.mark.parametrize("what", CASES)
+def test_the_first_divergence_is_at_its_module(what, tmp_path):
+    make, fault, layer, module = CASES[what]
+
+    def recorded(name, change):
+        torch.manual_seed(0)
+        model, inputs = make()
+        change(model.eval())
+        return nameless.record(model, tmp_path / name, inputs)
+
+    reference, port = recorded("reference.h5", lambda _: None), recorded("port.h5", lambda model: fault(model, layer))
+    truth = nameless.rewrite(port, tmp_path / "candidate.h5", keep=lambda path: not path.startswith("op "))
+    report, rows = nameless.compare(reference, tmp_path / "candidate.h5", tmp_path / "report")
+    assert report["first_divergence"]["path"].startswith(module), report["first_divergence"]
+    assert len(rows) >= .95 * len(truth), sorted(set(truth) - set(rows))
+    wrong = {name: (path, rows[name]["path"]) for name, path in truth.items() if name in rows and not rows[name]["path"].startswith(path)}
+    assert not wrong, wrong
+    failed = [op["path"] for op in report["ops"] if op["verdict"] not in ("pass", "inconclusive")]
+    assert all(module in path for path in failed), failed
