@@ -42,7 +42,7 @@ void a_fault_that_nobody_can_find(nlohmann::json& pair) {
 
 }  // namespace
 
-TEST_CASE("selftest: intervals in text, Markdown and JSON; out of sample beside as shipped") {
+TEST_CASE("selftest: intervals in text, Markdown and JSON, out of sample beside as shipped") {
   const Scratch scratch;
   const auto result = parity_check(suite_of_two(scratch, [](auto&) {}) + "--leave-one-family-out --json " +
                                    (scratch / "s.json").string() + " --markdown " + (scratch / "s.md").string());

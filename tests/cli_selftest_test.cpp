@@ -57,7 +57,7 @@ TEST_CASE("selftest: two pairs, as text and as JSON") {
   CHECK(quiet.out.empty());
 }
 
-TEST_CASE("compare: the report of a wrong port comes with its first divergence alone; a right one's without") {
+TEST_CASE("compare: the report of a wrong port comes with its first divergence alone, a right one's without") {
   const Scratch scratch;
   const auto compare = [&](const std::string& candidate, const char* out) {
     return parity_check("compare " + reference_dump("selftest/gpt2.fp32.h5").string() + " " +

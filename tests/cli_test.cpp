@@ -137,7 +137,7 @@ TEST_CASE("cli: the report has every key of parity-report/1") {
   CHECK(report["counts"]["pass"] == report["ops"].size());
 }
 
-TEST_CASE("cli: layer, dtype and mode choose what is compared; quiet prints nothing") {
+TEST_CASE("cli: layer, dtype and mode choose what is compared, quiet prints nothing") {
   const Scratch scratch;
   const auto result = parity_check("run --layer 'blocks.1.*' --dtype bf16 --mode forced --quiet --reference " +
                                    reference_dump("diffusers-wan-t2v.bf16.h5").string() + " --out " +
@@ -187,7 +187,7 @@ TEST_CASE("cli: run, inspect and doctor read as text without a terminal's colour
   CHECK(parity_check("doctor").out.find("LibTorch") != std::string::npos);
 }
 
-TEST_CASE("cli: bench runs a forward and says what it took; an impossible configuration is an error") {
+TEST_CASE("cli: bench runs a forward and says what it took, an impossible configuration is an error") {
   const Scratch scratch;
   const std::string config = (std::filesystem::path(PARITY_SOURCE_DIR) / "tests/data/wan_small_config.json").string();
   const auto result =

@@ -64,7 +64,7 @@ TEST_CASE("measure: views compare by value") {
   CHECK(measure(base, at::_neg_view(base.neg())).max_abs == 0.0);
 }
 
-TEST_CASE("measure: other dtypes compare by value; bits only where rounding is exact") {
+TEST_CASE("measure: other dtypes compare by value, bits only where rounding is exact") {
   const at::Tensor r = random({2000}, 7, at::kBFloat16);
   const Stats exact = measure(r, r.to(at::kFloat));
   CHECK(exact.max_ulp == 0.0);

@@ -195,7 +195,7 @@ TEST_CASE("port: a counterpart is made after what it is computed from and before
   CHECK(PairingOrder(program, known).possible(product, 10 * key + 1));
 }
 
-TEST_CASE("port: channels last under the same name are read so; two axes exchanged are a mistake that says its rule") {
+TEST_CASE("port: channels last under the same name are read so, two axes exchanged are a mistake that says its rule") {
   Sides sides =
       open_sides(kSuite / ".." / "diffusers-wan-t2v.fp32.h5", kSuite / ".." / "diffusers-wan-t2v.fp32.h5", "");
   const Dump& dump = *sides.reference.dump;

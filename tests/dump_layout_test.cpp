@@ -99,7 +99,7 @@ TEST_CASE("dump: strides with gaps and shared elements are held against the shap
   CHECK(contains(layout_read({6, 2}, {1, 2}), "at which no tensor"));  // one or the other
 }
 
-TEST_CASE("placement: a value goes where another lay; elements that share memory only where the values allow") {
+TEST_CASE("placement: a value goes where another lay, elements that share memory only where the values allow") {
   const at::Tensor value = at::rand({4, 32}), columns = at::rand({4, 64}).slice(1, 0, 64, 2);
   const at::Tensor placed = placed_like(value, columns);
   CHECK(placed.strides() == columns.strides());

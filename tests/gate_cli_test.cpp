@@ -75,7 +75,7 @@ int worsened_one_by_one(const std::filesystem::path& report, const std::filesyst
 
 }  // namespace
 
-TEST_CASE("gate: one op of a model made worse by twice its limit is red; other kernels and threads never are") {
+TEST_CASE("gate: one op of a model made worse by twice its limit is red, other kernels and threads never are") {
   const Scratch scratch;
   const auto report = scratch / "report.json", baseline = scratch / "baseline.json", other = scratch / "other.json";
   run_model(report);

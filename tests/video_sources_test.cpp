@@ -242,7 +242,7 @@ TEST_CASE("video: y4m is read as coded, luma and RGB") {
   says(refused((scratch / "b.y4m").string()), "cannot be decoded");
 }
 
-TEST_CASE("video: our own MP4 is read back; cut anywhere it is refused") {
+TEST_CASE("video: our own MP4 is read back, cut anywhere it is refused") {
   const Scratch scratch;
   {
     const auto writer = video_codecs().create(scratch / "a.mp4", 64, 48, 24);

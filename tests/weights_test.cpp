@@ -72,7 +72,7 @@ TEST_CASE("weights: permuted and rounded tensors may hold the same, others do no
 }
 
 TEST_CASE(
-    "weights: content is found under every permutation, as another shape, rounded; not when one element differs") {
+    "weights: content is found under every permutation, as another shape, rounded, but not when one element differs") {
   at::manual_seed(3);
   const std::vector<std::vector<int64_t>> shapes{{7, 5}, {6, 6}, {4, 3, 5}, {4, 4, 2, 3}, {3, 4, 1, 2, 5}, {1, 1, 9}};
   for (const auto& shape : shapes) {
@@ -167,7 +167,7 @@ TEST_CASE("weights: names tell roles, blocks and kinds") {
   CHECK(names[3].module == "model.h.3.attn.in_proj");
 }
 
-TEST_CASE("weights: a map rule may take a part of the reference's weight; boundaries never do") {
+TEST_CASE("weights: a map rule may take a part of the reference's weight, boundaries never do") {
   const NameMap map = NameMap::parse(
       "h.{i}.attn.c_attn = h.{i}.qkv\n"
       "h.{i}.attn.c_attn.weight split(1,0,3) = h.{i}.q.kernel perm(1,0)\n"
