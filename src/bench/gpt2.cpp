@@ -1,14 +1,12 @@
 #include "bench/gpt2.hpp"
 
-#include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <cstring>
 #include <map>
 
+#include "bench/bandwidth.hpp"
 #include "core/error.hpp"
 #include "core/precision.hpp"
 #include "models/gpt2/int8.hpp"
@@ -33,20 +31,6 @@ double milliseconds_of(const std::function<void()>& work) {
   const auto start = std::chrono::steady_clock::now();
   work();
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-}
-
-// memchr for a byte that is not there: the C library reads with the widest loads and does nothing else.
-double read_bandwidth() {
-  constexpr int64_t kBytes = int64_t{512} << 20;
-  const auto buffer = at::ones({kBytes}, at::kByte);
-  const auto* bytes = buffer.const_data_ptr<uint8_t>();
-  std::atomic<int> found = 0;
-  const auto read = [&] {
-    at::parallel_for(0, kBytes, kBytes / at::get_num_threads(), [&](int64_t begin, int64_t end) {
-      found += std::memchr(bytes + begin, 2, static_cast<size_t>(end - begin)) != nullptr;
-    });
-  };
-  return static_cast<double>(kBytes) / time_runs(read, 5).minimum();
 }
 
 Gpt2Ops ops_of(const Gpt2BenchOptions& options) {
