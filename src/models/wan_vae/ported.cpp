@@ -18,17 +18,20 @@ namespace {
 // forward's arguments, by what is done with them.
 struct VaeTask {
   std::string_view input, name;
-  bool decodes, scaled;
+  bool encodes, decodes, scaled;
 };
-constexpr std::array kVaeTasks{VaeTask{"latents", "decode", true, true}, VaeTask{"z", "decode, unscaled", true, false},
-                               VaeTask{"video", "encode", false, true}, VaeTask{"x", "encode, unscaled", false, false}};
+constexpr std::array kVaeTasks{
+    VaeTask{"latents", "decode", false, true, true}, VaeTask{"z", "decode, unscaled", false, true, false},
+    VaeTask{"video", "encode", true, false, true}, VaeTask{"x", "encode, unscaled", true, false, false},
+    VaeTask{"sample", "encode and decode", true, true, false}};
 
 const VaeTask& task_of(const Dump& dump) {
   for (const VaeTask& task : kVaeTasks)
     if (dump.has_input(std::string(task.input), 0)) return task;
-  throw Error(fmt::format(
-      "[wan-vae] {}: forward was recorded with none of the arguments 'latents', 'z' (decode), 'video', 'x' (encode)",
-      dump.file().string()));
+  throw Error(
+      fmt::format("[wan-vae] {}: forward was recorded with none of the arguments 'latents', 'z' (decode), 'video', 'x' "
+                  "(encode), 'sample' (both)",
+                  dump.file().string()));
 }
 
 using VaeKind = std::pair<std::string_view, std::string_view>;
@@ -63,15 +66,15 @@ class PortedWanVae final : public PortedModel {
 
   at::Tensor forward(int call, Probe& probe) override {
     auto x = input(call);
-    if (task_.decodes)
-      return model_.decode(task_.scaled ? model_.from_transformer(x, probe) : x, VaeWay::chunks, probe);
-    x = model_.encode(x, VaeWay::chunks, probe);
-    return task_.scaled ? model_.to_transformer(x, probe) : x;
+    if (task_.encodes) x = model_.encode(x, VaeWay::chunks, probe);
+    if (!task_.decodes) return task_.scaled ? model_.to_transformer(x, probe) : x;
+    if (task_.encodes) x = x.narrow(1, 0, model_.config().latent_channels);  // the distribution's most likely value
+    return model_.decode(task_.scaled ? model_.from_transformer(x, probe) : x, VaeWay::chunks, probe);
   }
   std::vector<SelfPair> self_pairs() override {
     NoProbe off;
     const auto x = input(0);
-    if (!task_.decodes) return wan_vae_encode_pairs(model_, x);
+    if (task_.encodes) return wan_vae_encode_pairs(model_, x);
     return wan_vae_decode_pairs(model_, task_.scaled ? model_.from_transformer(x, off) : x);
   }
   std::string_view map() const override { return embedded_map("wan_vae"); }
