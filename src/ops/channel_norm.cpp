@@ -48,7 +48,10 @@ std::vector<OpCase> cases() {
 }  // namespace
 
 const OpRow& channel_norm_row() {
-  static const OpRow row{"channel_norm", reference, run, cases, {}};
+  // Worst measured: fp64 2.7 u, fp32 3.2 u, bf16 0.73 u (three roundings), all at 'picture, many channels'.
+  // Largest ULP distance there, fp32: [12693] got -0x1.fe1d6p-3 want -0x1.fe1d4dce8528bp-3.
+  static const OpRow row{
+      "channel_norm", reference, run, cases, {{at::kDouble, {}, 6}, {at::kFloat, {}, 7}, {at::kBFloat16, {}, 1}}};
   return row;
 }
 
