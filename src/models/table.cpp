@@ -2,6 +2,7 @@
 #include "models/gpt2/ported.hpp"
 #include "models/model.hpp"
 #include "models/wan/ported.hpp"
+#include "models/wan_vae/ported.hpp"
 
 namespace parity {
 
@@ -9,6 +10,7 @@ const std::vector<ModelEntry>& model_table() {
   static const std::vector<ModelEntry> table = {
       {"wan", is_wan_transformer, [](const Dump& d, Precision p, Kernels) { return port_wan(d, p); }, false},
       {"gpt2", is_gpt2, [](const Dump& d, Precision p, Kernels k) { return port_gpt2(d, p, gpt2_ops(k)); }, true},
+      {"wan-vae", is_wan_vae, [](const Dump& d, Precision p, Kernels) { return port_wan_vae(d, p, {}); }, false},
   };
   return table;
 }

@@ -3,20 +3,33 @@
 #include "ops/activation.hpp"
 #include "ops/attention.hpp"
 #include "ops/causal_attention.hpp"
+#include "ops/causal_conv3d.hpp"
+#include "ops/channel_norm.hpp"
 #include "ops/layer_norm.hpp"
 #include "ops/linear.hpp"
 #include "ops/modulation.hpp"
 #include "ops/norm_rope.hpp"
 #include "ops/patch_embedding.hpp"
+#include "ops/resample.hpp"
 #include "ops/rms_norm.hpp"
 #include "ops/rope.hpp"
 #include "ops/sinusoid.hpp"
 #include "ops/unpatchify.hpp"
 
 namespace parity {
+namespace {
+
+std::vector<const OpRow*> with_autoencoder(std::vector<const OpRow*> rows) {
+  rows.insert(rows.end(),
+              {&causal_conv3d_row(), &causal_conv3d_after_row(), &causal_conv3d_halving_row(), &channel_norm_row(),
+               &double_pixels_row(), &conv2d_row(), &conv2d_halving_row(), &interleave_frames_row()});
+  return rows;
+}
+
+}  // namespace
 
 const std::vector<const OpRow*>& op_table() {
-  static const std::vector<const OpRow*> table = {
+  static const std::vector<const OpRow*> table = with_autoencoder({
       &linear_row(),
       &linear_apart_row(),
       &patch_embedding_row(),
@@ -47,7 +60,7 @@ const std::vector<const OpRow*>& op_table() {
       &causal_attention_sinks_row(),
       &norm_rope_row(),
       &unpatchify_row(),
-  };
+  });
   return table;
 }
 
