@@ -3,13 +3,16 @@
 #include "ops/activation.hpp"
 #include "ops/attention.hpp"
 #include "ops/causal_attention.hpp"
+#include "ops/fp8_rows.hpp"
 #include "ops/layer_norm.hpp"
 #include "ops/linear.hpp"
 #include "ops/modulation.hpp"
+#include "ops/mxfp4.hpp"
 #include "ops/norm_rope.hpp"
 #include "ops/patch_embedding.hpp"
 #include "ops/rms_norm.hpp"
 #include "ops/rope.hpp"
+#include "ops/rope_halves.hpp"
 #include "ops/sinusoid.hpp"
 #include "ops/unpatchify.hpp"
 
@@ -19,6 +22,7 @@ const std::vector<const OpRow*>& op_table() {
   static const std::vector<const OpRow*> table = {
       &linear_row(),
       &linear_apart_row(),
+      &linear_mxfp4_row(),
       &patch_embedding_row(),
       &sinusoid_f64_row(),
       &sinusoid_diffusers_row(),
@@ -29,6 +33,7 @@ const std::vector<const OpRow*>& op_table() {
       &rms_norm_wide_row(),
       &rms_norm_round_first_row(),
       &rms_norm_round_once_row(),
+      &rms_norm_round_last_row(),
       &gelu_tanh_row(),
       &gelu_erf_row(),
       &silu_row(),
@@ -39,6 +44,7 @@ const std::vector<const OpRow*>& op_table() {
       &rope_complex64_row(),
       &rope_complex128_row(),
       &rope_real_row(),
+      &rope_halves_row(),
       &rope_table_row(),
       &attention_row(),
       &attention_causal_row(),
@@ -46,6 +52,7 @@ const std::vector<const OpRow*>& op_table() {
       &causal_attention_window_row(),
       &causal_attention_sinks_row(),
       &norm_rope_row(),
+      &fp8_rows_row(),
       &unpatchify_row(),
   };
   return table;
