@@ -1,5 +1,6 @@
 // The models: a new one is one folder and one line here.
 #include "models/gpt2/ported.hpp"
+#include "models/gpt_oss/ported.hpp"
 #include "models/model.hpp"
 #include "models/wan/ported.hpp"
 #include "models/wan_vae/ported.hpp"
@@ -11,6 +12,8 @@ const std::vector<ModelEntry>& model_table() {
       {"wan", is_wan_transformer, [](const Dump& d, Precision p, Kernels) { return port_wan(d, p); }, false},
       {"gpt2", is_gpt2, [](const Dump& d, Precision p, Kernels k) { return port_gpt2(d, p, gpt2_ops(k)); }, true},
       {"wan-vae", is_wan_vae, [](const Dump& d, Precision p, Kernels) { return port_wan_vae(d, p, {}); }, false},
+      {"gpt-oss", is_gpt_oss, [](const Dump& d, Precision p, Kernels k) { return port_gpt_oss(d, p, gpt_oss_ops(k)); },
+       true},
   };
   return table;
 }
