@@ -95,9 +95,9 @@ std::array<double, 2> neighbouring_ranks(std::span<double> values, int64_t rank)
   if (size >= kWorthNarrowing) {
     std::vector<double> narrowed;
     const int64_t below = narrow(values, static_cast<double>(rank) / static_cast<double>(size), narrowed);
-    const auto last = std::min(rank + 1, size - 1);
-    if (rank >= below && last < below + static_cast<int64_t>(narrowed.size()))
-      return neighbouring_ranks(narrowed, rank - below);
+    const auto last = std::min(rank + 1, size - 1), left = static_cast<int64_t>(narrowed.size());
+    // Equal values do not get fewer: most of a bitwise equal pair's differences are the zero that is looked for.
+    if (left <= size / 2 && rank >= below && last < below + left) return neighbouring_ranks(narrowed, rank - below);
   }
   const auto wanted = values.begin() + rank;
   std::nth_element(values.begin(), wanted, values.end());
@@ -200,12 +200,10 @@ std::array<double, 2> DifferenceRanks::percentiles_of_all(int64_t finite) const 
   std::vector<double> top = all_above(low);
   if (static_cast<double>(finite) - first_place > static_cast<double>(top.size())) top = all_above(-1);
   std::array<double, 2> out{};
-  std::span<double> rest = top;
   for (size_t k = 0; k < out.size(); ++k) {
     const double place = kQuantiles[k] * static_cast<double>(finite - 1), t = place - std::floor(place);
-    const int64_t rank = static_cast<int64_t>(place) - (finite - static_cast<int64_t>(rest.size()));
-    out[k] = between(neighbouring_ranks(rest, rank), t);
-    rest = rest.subspan(static_cast<size_t>(rank));
+    const auto below = finite - static_cast<int64_t>(top.size());
+    out[k] = between(neighbouring_ranks(top, static_cast<int64_t>(place) - below), t);
   }
   return out;
 }
