@@ -31,6 +31,7 @@ void add_compare(CLI::App& app, Action& action, const std::string& command_line)
 void add_bench(CLI::App& app, Action& action);
 void add_bench_compare(CLI::App& bench, Action& action);
 void add_bench_gpt2(CLI::App& bench, Action& action);
+void add_bench_gpt_oss(CLI::App& bench, Action& action);
 void add_bench_video(CLI::App& bench, Action& action);
 void add_inspect(CLI::App& app, Action& action);
 void add_video(CLI::App& app, Action& action, const std::string& command_line);
