@@ -20,7 +20,7 @@ WeightSource random_gpt_oss_weights(const Parameters& all) {
     if (name.ends_with("_blocks")) return at::randint(256, shape, at::kByte);
     if (name.ends_with("_scales")) return at::randint(119, 123, shape, at::kByte);
     if (name.find("norm") != std::string::npos) return at::ones(shape, at::kBFloat16);
-    return at::empty(shape, at::kBFloat16).normal_(0, 0.02);
+    return at::randn(shape, at::kBFloat16).mul_(0.02);
   };
   return {get, [shapes](const std::string& name) { return shapes.count(name) > 0; }};
 }
