@@ -3,11 +3,13 @@
 #include "ops/activation.hpp"
 #include "ops/attention.hpp"
 #include "ops/causal_attention.hpp"
+#include "ops/encoder_attention.hpp"
 #include "ops/layer_norm.hpp"
 #include "ops/linear.hpp"
 #include "ops/modulation.hpp"
 #include "ops/norm_rope.hpp"
 #include "ops/patch_embedding.hpp"
+#include "ops/relative_position.hpp"
 #include "ops/rms_norm.hpp"
 #include "ops/rope.hpp"
 #include "ops/sinusoid.hpp"
@@ -20,6 +22,7 @@ const std::vector<const OpRow*>& op_table() {
       &linear_row(),
       &linear_apart_row(),
       &patch_embedding_row(),
+      &patch_embedding_image_row(),
       &sinusoid_f64_row(),
       &sinusoid_diffusers_row(),
       &sinusoid_f32_row(),
@@ -29,8 +32,10 @@ const std::vector<const OpRow*>& op_table() {
       &rms_norm_wide_row(),
       &rms_norm_round_first_row(),
       &rms_norm_round_once_row(),
+      &rms_norm_t5_row(),
       &gelu_tanh_row(),
       &gelu_erf_row(),
+      &quick_gelu_row(),
       &silu_row(),
       &modulation_row(),
       &mul_add_row(),
@@ -45,6 +50,9 @@ const std::vector<const OpRow*>& op_table() {
       &causal_attention_row(),
       &causal_attention_window_row(),
       &causal_attention_sinks_row(),
+      &encoder_attention_row(),
+      &encoder_attention_bias_row(),
+      &relative_position_row(),
       &norm_rope_row(),
       &unpatchify_row(),
   };
