@@ -1,7 +1,9 @@
 // The models: a new one is one folder and one line here.
+#include "models/clip/ported.hpp"
 #include "models/gpt2/ported.hpp"
 #include "models/gpt_oss/ported.hpp"
 #include "models/model.hpp"
+#include "models/umt5/ported.hpp"
 #include "models/wan/ported.hpp"
 #include "models/wan_vae/ported.hpp"
 
@@ -14,6 +16,9 @@ const std::vector<ModelEntry>& model_table() {
       {"wan-vae", is_wan_vae, [](const Dump& d, Precision p, Kernels) { return port_wan_vae(d, p, {}); }, false},
       {"gpt-oss", is_gpt_oss, [](const Dump& d, Precision p, Kernels k) { return port_gpt_oss(d, p, gpt_oss_ops(k)); },
        true},
+      {"umt5", is_umt5, [](const Dump& d, Precision p, Kernels k) { return port_umt5(d, p, umt5_ops(k)); }, true},
+      {"clip", is_clip_vision,
+       [](const Dump& d, Precision p, Kernels k) { return port_clip_vision(d, p, clip_ops(k)); }, true},
   };
   return table;
 }

@@ -5,6 +5,7 @@
 #include "ops/causal_attention.hpp"
 #include "ops/causal_conv3d.hpp"
 #include "ops/channel_norm.hpp"
+#include "ops/encoder_attention.hpp"
 #include "ops/fp8_rows.hpp"
 #include "ops/layer_norm.hpp"
 #include "ops/linear.hpp"
@@ -12,6 +13,7 @@
 #include "ops/mxfp4.hpp"
 #include "ops/norm_rope.hpp"
 #include "ops/patch_embedding.hpp"
+#include "ops/relative_position.hpp"
 #include "ops/resample.hpp"
 #include "ops/rms_norm.hpp"
 #include "ops/rope.hpp"
@@ -34,8 +36,10 @@ Rows shared_rows() {
           &rms_norm_round_first_row(),
           &rms_norm_round_once_row(),
           &rms_norm_round_last_row(),
+          &rms_norm_t5_row(),
           &gelu_tanh_row(),
           &gelu_erf_row(),
+          &quick_gelu_row(),
           &silu_row(),
           &add_row(),
           &attention_row(),
@@ -54,6 +58,11 @@ Rows language_rows() {
           &causal_attention_sinks_row(), &fp8_rows_row()};
 }
 
+Rows encoder_rows() {
+  return {&patch_embedding_image_row(), &encoder_attention_row(), &encoder_attention_bias_row(),
+          &relative_position_row()};
+}
+
 Rows autoencoder_rows() {
   return {&causal_conv3d_row(),  &causal_conv3d_after_row(), &causal_conv3d_halving_row(),
           &channel_norm_row(),   &double_pixels_row(),       &conv2d_row(),
@@ -62,7 +71,8 @@ Rows autoencoder_rows() {
 
 Rows all_rows() {
   Rows all;
-  for (const Rows& family : {shared_rows(), diffusion_transformer_rows(), language_rows(), autoencoder_rows()})
+  for (const Rows& family :
+       {shared_rows(), diffusion_transformer_rows(), language_rows(), encoder_rows(), autoencoder_rows()})
     all.insert(all.end(), family.begin(), family.end());
   return all;
 }
