@@ -73,6 +73,7 @@ JobResult judged(const Sides& sides, const PortJobOptions& job) {
 void fill(Report& report, const CompareOptions& options, const Sides& sides, JobResult result) {
   report.ops = std::move(result.rows);
   report.dtype_paths = std::move(result.dtype_paths);
+  report.logits = std::move(result.logits);
   for (OpResult& row : report.ops) row.rerun = rerun_of(row, options);
   if (result.interrupted)
     report.ops.push_back(interrupted_comparison(report.ops.size()));

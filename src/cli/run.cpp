@@ -119,6 +119,7 @@ class Run {
   void add(const Dump& dump, MainJobResult result, const std::string& name, size_t files) {
     layer_found_ = layer_found_ || !result.rows.empty();
     std::move(result.rows.begin(), result.rows.end(), std::back_inserter(report_.ops));
+    std::move(result.logits.begin(), result.logits.end(), std::back_inserter(report_.logits));
     if (!dump.complete()) {
       report_.warnings.push_back(
           fmt::format("{}: the recording was interrupted; only what it holds is compared", name));

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/logits.hpp"
 #include "core/stats.hpp"
 
 namespace parity {
@@ -177,6 +178,7 @@ struct Report {
   std::map<std::string, Coverage> coverage;  // by reference name
   std::vector<std::string> warnings;
   std::vector<DtypePath> dtype_paths;
+  std::vector<LogitPair> logits;
   std::optional<WholeProgram> whole;
   std::shared_ptr<const VideoReport> video;  // two clips of the same run; null: none
   std::vector<Verdict> video_checks;         // what was asked of them; each counts like a row

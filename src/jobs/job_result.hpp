@@ -12,6 +12,7 @@ struct JobResult {
   std::vector<OpResult> rows;  // by execution order of the reference
   Coverage coverage;
   std::vector<DtypePath> dtype_paths;
+  std::vector<LogitPair> logits;  // free-running
   std::vector<std::string> warnings;
   bool interrupted = false;  // rows end where the job was asked to stop
 };

@@ -8,6 +8,7 @@
 #include "core/glob.hpp"
 #include "core/shell.hpp"
 #include "jobs/candidate_runs.hpp"
+#include "jobs/model_logits.hpp"
 #include "jobs/propagation.hpp"
 #include "jobs/reference_values.hpp"
 #include "jobs/rows.hpp"
@@ -31,7 +32,12 @@ struct Local {  // what one precision's runs gave
 class MainJob {
  public:
   MainJob(const Dump& dump, const Program& program, const ModelFactory& make, const MainJobOptions& options)
-      : dump_(dump), program_(program), make_(make), options_(options), recorded_(recorded_dtype(program)) {}
+      : dump_(dump),
+        program_(program),
+        make_(make),
+        options_(options),
+        recorded_(recorded_dtype(program)),
+        logits_(program) {}
 
   MainJobResult run() {
     pair_up();
@@ -156,7 +162,10 @@ class MainJob {
         in.same_machine = measure(m->second, value->second);
       if (const auto n = run.reference.null.find(b); n != run.reference.null.end()) in.null = n->second;
     }
-    if (const auto value = run.free.find(b); value != run.free.end()) r.free = measure(reference, value->second);
+    if (const auto value = run.free.find(b); value != run.free.end()) {
+      r.free = measure(reference, value->second);
+      logits_.add(r, reference, value->second, result_.logits);
+    }
     if (logic_) add_logic(r, b);
     return true;
   }
@@ -223,6 +232,7 @@ class MainJob {
   const ModelFactory& make_;
   const MainJobOptions& options_;
   std::string recorded_;
+  ModelLogits logits_;
   Pairing pairing_;
   std::vector<std::string> opaque_;
   std::optional<Local> logic_;

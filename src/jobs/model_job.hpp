@@ -26,7 +26,8 @@ using ModelFactory = std::function<std::unique_ptr<PortedModel>(const Dump&, Pre
 struct MainJobResult {
   std::vector<OpResult> rows;  // by execution order of the reference, then dtype in the order asked for
   Coverage coverage;
-  std::string candidate;  // PortedModel::description
+  std::vector<LogitPair> logits;  // free-running
+  std::string candidate;          // PortedModel::description
   std::vector<std::string> warnings;
 };
 

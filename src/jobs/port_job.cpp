@@ -17,6 +17,7 @@
 #include "jobs/judged_row.hpp"
 #include "jobs/limits.hpp"
 #include "jobs/model_job.hpp"
+#include "jobs/model_logits.hpp"
 #include "jobs/port_coverage.hpp"
 #include "jobs/port_findings.hpp"
 #include "jobs/reproduction.hpp"
@@ -60,6 +61,7 @@ class PortJob {
         limits_(options.limits),
         by_boundary_(program.boundaries.size(), nullptr),
         exercise_(program),
+        logits_(program),
         reproduction_(dump, program, limits_) {
     for (const PortPair& pair : pairing.pairs) {
       by_boundary_[pair.boundary] = &pair;
@@ -152,6 +154,7 @@ class PortJob {
   void compare(OpResult& row, const at::Tensor& value, const BoundaryEvent& event, const at::Tensor& own) {
     const auto& lanes = event.computed;
     row.free = measure(own, value);
+    logits_.add(row, own, value, result_.logits);
     free_error_[row.index] = row.free->rel_l2.value_or(0);
     const ValuesBefore before = values_before(row);
     const std::vector<Finding> found =
@@ -278,6 +281,7 @@ class PortJob {
   std::unordered_map<int64_t, std::vector<size_t>> by_value_;  // paired boundaries by value id
   std::unique_ptr<PortFindings> findings_;
   Exercise exercise_;
+  ModelLogits logits_;
   Reproduction reproduction_;
   std::map<int64_t, double> free_error_;
   JobResult result_;

@@ -8,6 +8,7 @@
 #include "report/discriminator.hpp"
 #include "report/environment.hpp"
 #include "report/limit_use.hpp"
+#include "report/logits.hpp"
 #include "report/markup.hpp"
 #include "report/matrix.hpp"
 #include "report/next.hpp"
@@ -148,6 +149,7 @@ std::string notes_text(const Report& report, const Paint& paint) {
   std::string out;
   if (report.whole)
     for (const std::string& line : whole_program_lines(*report.whole)) out += fmt::format("{}\n", plain(line));
+  for (const std::string& line : logit_lines(report)) out += fmt::format("{}\n", plain(line));
   for (const std::string& line : condensed_lines(report)) out += fmt::format("{}\n", plain(line));
   const std::vector<std::string> warnings = condensed_warnings(report);
   for (size_t i = 0; i < std::min(warnings.size(), kShownWarnings); ++i)

@@ -2,6 +2,7 @@
 #include "report/html.hpp"
 #include "report/json_parts.hpp"
 #include "report/json_values.hpp"
+#include "report/logits.hpp"
 #include "report/summary.hpp"
 #include "report/whole_program.hpp"
 
@@ -62,6 +63,7 @@ json html_data(const Report& report, size_t most) {
           {"causes", html_causes(report)},
           {"discriminator", discriminator_json(report)},
           {"next", next_json(report)},
+          {"logits", texts(logit_lines(report))},
           {"whole", whole_json(report.whole)},
           {"whole_lines", report.whole ? texts(whole_program_lines(*report.whole)) : json::array()},
           {"since", since_baseline_json(report.since_baseline)},

@@ -4,6 +4,7 @@
 #include "core/statistics.hpp"
 #include "report/json_parts.hpp"
 #include "report/json_values.hpp"
+#include "report/logits.hpp"
 #include "report/sink.hpp"
 
 namespace parity {
@@ -199,6 +200,7 @@ json to_json(const Report& report) {
           {"warnings", texts(report.warnings)},
           {"ops", std::move(ops)},
           {"dtype_paths", paths_json(report.dtype_paths)},
+          {"logits", logits_json(report)},
           {"whole_program", whole_json(report.whole)},
           {"since_baseline", since_baseline_json(report.since_baseline)},
           {"video", video_section(report.video.get())}};

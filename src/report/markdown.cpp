@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "report/logits.hpp"
 #include "report/markdown_parts.hpp"
 #include "report/markup.hpp"
 #include "report/matrix.hpp"
@@ -79,8 +80,9 @@ void write_markdown(const Report& report, const std::filesystem::path& folder) {
   std::string text;
   for (const std::string& part :
        {markdown_head(report), markdown_environment(report), markdown_matrix(report, pages),
-        markdown_causes(report, pages), markdown_whole_program(report), repro(report), statistics(report),
-        markdown_plots(report, drawn), frames(report), markdown_since_baseline(report), markdown_method(report, pages)})
+        markdown_causes(report, pages), markdown_whole_program(report), markdown_logits(report), repro(report),
+        statistics(report), markdown_plots(report, drawn), frames(report), markdown_since_baseline(report),
+        markdown_method(report, pages)})
     text += part;
   write_file(folder / "report.md", text);
 }

@@ -40,6 +40,12 @@ function wholeSteps(steps, select) {
   return table(['kept wide', 'kind', 'share of the squared error', 'amplification', 'error then, predicted', 'replayed', 'source'], rows, { numbers: [2, 3, 4, 5], class: 'steps-wide', label: 'What higher precision would bring' });
 }
 
+function showLogits() {
+  if (!DATA.logits.length) return byId('logits').remove();
+  section('logits', 'Logits', ...DATA.logits.map(line => el('p', null, breakable(`${line}.`))),
+    el('p', { class: 'soft' }, 'Free-running, in nats. A tie: the reference’s first word leads its second by no more than 2 ULP and 2 rms errors of the token’s logits.'));
+}
+
 function showWhole(select) {
   const whole = DATA.whole;
   if (!whole) return byId('whole').remove();

@@ -97,6 +97,7 @@ function begin() {
   showEnvironment();
   showFindings(select);
   showWhole(select);
+  showLogits();
   showSince();
   opTable = new OpTable(select);
   if (OPS.some(op => TABS.some(t => t.of(op) !== null))) errorChart = new ErrorChart(select);
