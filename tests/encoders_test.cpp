@@ -11,7 +11,9 @@
 #include "models/clip/config.hpp"
 #include "models/clip/ported.hpp"
 #include "models/umt5/config.hpp"
+#include "models/umt5/model.hpp"
 #include "models/umt5/ported.hpp"
+#include "models/umt5/self_pairs.hpp"
 #include "ops/own.hpp"
 
 using namespace parity;
@@ -241,6 +243,20 @@ TEST_CASE("encoders: configurations that are not written here are refused by nam
   refused(image, "hidden_act", "relu"), refused(image, "num_attention_heads", 7), refused(image, "patch_size", 225);
   CHECK_THROWS_AS(umt5_config(nlohmann::json()), Error);
   CHECK_THROWS_AS(clip_config(nlohmann::json()), Error);
+}
+
+TEST_CASE("encoders: a text that does not fit is refused, and a mask without padding is none") {
+  const Dump dump(reference_dump(std::string(kUmt5) + ".fp32.h5"));
+  const auto weights = weights_of(dump, [](const std::string& name) { return name; });
+  const Umt5Model model(umt5_config(dump.provenance()["config"]), Precision::recorded, weights, {});
+  NoProbe off;
+  const auto ids = at::arange(2, 12).view({2, 5}), all = at::ones_like(ids);
+  CHECK(at::equal(model.forward({ids, all}, off), model.forward({ids, {}}, off)));
+  CHECK_THROWS_WITH_AS(model.forward({ids[0], {}}, off), doctest::Contains("1 dimensions"), Error);
+  CHECK_THROWS_WITH_AS(model.forward({ids, all.narrow(1, 0, 4)}, off), doctest::Contains("mask [2, 4]"), Error);
+  auto left = all.clone();
+  left[1][0] = 0;
+  CHECK_THROWS_WITH_AS(umt5_cut_pairs(model, {ids, left}), doctest::Contains("sample 1 has padding before"), Error);
 }
 
 TEST_CASE("encoders: run selects the models and their variants") {

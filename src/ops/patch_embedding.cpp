@@ -67,13 +67,15 @@ const OpRow& patch_embedding_row() {
 }
 
 const OpRow& patch_embedding_image_row() {
-  // Worst measured: fp64 0.52 u at 'odd', fp32 6.9 u at 'two images', bf16 0.45 u at 'two images'.
+  // Worst measured: fp64 0.52 u at 'odd', fp32 6.9 u at 'two images', bf16 0.45 u at 'two images'. In fp64 it follows
+  // the order in which MKL adds 588 products: 7.7 u under MKL_CBWR=COMPATIBLE, 7.4 u on an emulated Haswell, 7.0 u as
+  // on Intel, all at 'two images'.
   // Largest ULP distance there, fp32: [169] got -0x1.4a3d7cp-7 want -0x1.4a39d60a4b33p-7 ('two images').
   static const OpRow row{"patch_embedding, image",
                          image_reference,
                          run_image,
                          images,
-                         {{at::kDouble, {}, 4}, {at::kFloat, {}, 14}, {at::kBFloat16, {}, 0.6}}};
+                         {{at::kDouble, {}, 16}, {at::kFloat, {}, 14}, {at::kBFloat16, {}, 0.6}}};
   return row;
 }
 
