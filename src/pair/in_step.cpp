@@ -9,6 +9,7 @@
 #include "measure/measure.hpp"
 #include "pair/families.hpp"
 #include "pair/limits.hpp"
+#include "pair/trials.hpp"
 
 namespace parity {
 namespace {
@@ -18,19 +19,37 @@ bool by_content(const PortPair& pair) { return pair.confidence < 1; }
 class InStepPairer {
  public:
   InStepPairer(PortPairing& pairing, const Dump& dump, const Program& reference,
-               const std::vector<CandidateTensor>& candidate, const PairMore& more)
-      : pairing_(pairing), dump_(dump), reference_(reference), candidate_(candidate), more_(more) {}
+               const std::vector<CandidateTensor>& candidate, const Prints& there, const PairMore& more)
+      : pairing_(pairing), dump_(dump), reference_(reference), candidate_(candidate), there_(there), more_(more) {}
 
   void run() {
     const std::vector<PortPair> before = pairing_.pairs;
-    drop_if([](const PortPair& pair) {
-      return by_content(pair) &&
-             (pair.confidence < kPairLimits.program.sure || pair.distance > kPairLimits.chain.learn_distance);
-    });
+    drop_doubtful();
     if (!in_doubt(before)) {
       restore(before);
       return;
     }
+    settle();
+    double work = kPairLimits.trial.work;
+    for (int trial = 0; trial < static_cast<int>(kPairLimits.trial.most); ++trial) {
+      const std::vector<PortPair> settled = pairing_.pairs;
+      drop_doubtful();
+      const Prints here = forced();
+      auto pair = pair_on_trial({dump_, reference_, candidate_, pairing_, here, there_, off_}, work);
+      if (!pair) {
+        restore(settled);
+        break;
+      }
+      tried_.insert(pair->boundary);
+      add(*pair);
+      settle();
+    }
+    restore(before);
+  }
+
+ private:
+  // Names and content, until they add nothing.
+  void settle() {
     for (int round = 0; round < static_cast<int>(limits_.rounds.value); ++round) {
       const bool changed = carry_names();
       if (!changed && round > 0) break;
@@ -40,10 +59,15 @@ class InStepPairer {
       more_(pairing_, here);
       if (!changed && pairing_.pairs.size() == paired) break;
     }
-    restore(before);
   }
 
- private:
+  void drop_doubtful() {
+    drop_if([&](const PortPair& pair) {
+      return by_content(pair) && !carried_.contains(pair.boundary) && !tried_.contains(pair.boundary) &&
+             (pair.confidence < kPairLimits.program.sure || pair.distance > kPairLimits.chain.learn_distance);
+    });
+  }
+
   // Is there anything that could be paired otherwise?
   bool in_doubt(const std::vector<PortPair>& before) const {
     return pairing_.pairs.size() < before.size() || std::any_of(pairing_.unmatched.begin(), pairing_.unmatched.end(),
@@ -155,8 +179,10 @@ class InStepPairer {
   const Dump& dump_;
   const Program& reference_;
   const std::vector<CandidateTensor>& candidate_;
+  const Prints& there_;
   const PairMore& more_;
   std::map<size_t, std::string> carried_;        // by boundary: what it was learned from
+  std::set<size_t> tried_;                       // boundaries paired on trial
   std::map<size_t, double> off_;                 // by boundary, of the last replay
   std::set<std::pair<size_t, size_t>> refused_;  // (boundary, candidate)
 };
@@ -164,8 +190,8 @@ class InStepPairer {
 }  // namespace
 
 void pair_in_step(PortPairing& pairing, const Dump& dump, const Program& reference,
-                  const std::vector<CandidateTensor>& candidate, const PairMore& more) {
-  InStepPairer(pairing, dump, reference, candidate, more).run();
+                  const std::vector<CandidateTensor>& candidate, const Prints& there, const PairMore& more) {
+  InStepPairer(pairing, dump, reference, candidate, there, more).run();
 }
 
 }  // namespace parity
