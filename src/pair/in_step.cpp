@@ -35,7 +35,8 @@ class InStepPairer {
       const std::vector<PortPair> settled = pairing_.pairs;
       drop_doubtful();
       const Prints here = forced();
-      auto pair = pair_on_trial({dump_, reference_, candidate_, pairing_, here, there_, off_}, work);
+      const std::set<size_t> known = vouched();
+      auto pair = pair_on_trial({dump_, reference_, candidate_, pairing_, here, there_, off_, known}, work);
       if (!pair) {
         restore(settled);
         break;
@@ -45,6 +46,7 @@ class InStepPairer {
       settle();
     }
     restore(before);
+    pair_result();
   }
 
  private:
@@ -166,6 +168,33 @@ class InStepPairer {
                            : fmt::format("content differs (relative L2 {:.2g})", off),
                     !agrees && on ? ", what follows from it agrees" : "");
   }
+
+  std::set<size_t> vouched() const {
+    std::set<size_t> known = tried_;
+    for (const auto& [b, line] : carried_) known.insert(b);
+    return known;
+  }
+
+  // The model's result, whatever it holds, where one tensor is left of its size and lies behind all that is paired.
+  void pair_result() {
+    const auto result = reference_.find("");
+    if (!result || !reference_.boundaries[*result].comparable || reference_.covered_by(pairing_.marked)[*result])
+      return;
+    const Value& value = reference_.boundaries[*result].value;
+    size_t first = *result, last = 0, found = 0, count = 0;
+    for (size_t b = 0; b < *result; ++b)  // a module that returns it
+      if (reference_.boundaries[b].value.id == value.id && reference_.boundaries[b].comparable)
+        first = std::min(first, b);
+    for (const PortPair& pair : pairing_.pairs) last = std::max(last, pair.candidate);
+    for (const size_t c : pairing_.unmatched)
+      if (!candidate_[c].of_op && c_elements(c) == value.elements()) found = c, ++count;
+    if (count != 1 || found < last) return;
+    Layout layout;
+    if (candidate_[found].shape != value.shape) layout.reshape = value.shape;
+    add({first, found, layout, kPairLimits.trial.by_size, "the only tensor left of its size, behind all others", 1});
+  }
+
+  int64_t c_elements(size_t c) const { return c10::multiply_integers(candidate_[c].shape); }
 
   // What was doubtful and found nothing better is still the best that is known.
   void restore(const std::vector<PortPair>& before) {

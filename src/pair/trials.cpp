@@ -40,7 +40,7 @@ class TrialSearch {
       std::optional<Trial> best;
       for (const size_t b : unpaired_before(end)) {
         if (auto trial = best_of(b); trial && (!best || trial->gain > limits_.clearly * best->gain)) best = trial;
-        if (work_ < 0) break;
+        if (work_ < 0 || (best && best->agree >= limits_.sure)) break;
       }
       if (best) return pair_of(*best);
       if (work_ < 0) break;
@@ -64,16 +64,17 @@ class TrialSearch {
 
   const Boundary& boundary(size_t b) const { return scene_.reference.boundaries[b]; }
 
-  // Values that do not come out: pairs that are off, results of the model without one.
+  // Values that do not come out, with something unpaired before them: pairs that are off, results without one.
   std::vector<size_t> troubled() const {
     std::vector<size_t> found;
     for (size_t b = 0; b < count_ && found.size() < static_cast<size_t>(limits_.ends); ++b) {
+      if (scene_.vouched.contains(b)) continue;
       const auto off = scene_.off.find(b);
       const bool result =
           boundary(b).path.empty() && boundary(b).comparable && at::isFloatingType(boundary(b).value.dtype);
       if (paired_[b] ? off != scene_.off.end() && off->second > kPairLimits.family.agrees
                      : result && !order_.known_by_another_name(b))
-        found.push_back(b);
+        if (!unpaired_before(b).empty()) found.push_back(b);
     }
     return found;
   }
@@ -145,6 +146,7 @@ class TrialSearch {
       options.given[boundary(b).value.id] = value.tensor;
       score(trial, options);
       if (trial.agree > 0 && trial.gain >= limits_.least_gain && (!best || trial.gain > best->gain)) best = trial;
+      if (work_ < 0 || (best && best->agree >= limits_.sure)) break;
     }
     return best;
   }

@@ -18,6 +18,7 @@ struct TrialScene {
   const PortPairing& pairing;
   const Prints &here, &there;           // the reference's values on the port's, the candidate's
   const std::map<size_t, double>& off;  // by paired boundary: relative L2 there
+  const std::set<size_t>& vouched;      // boundaries whose pairs are known to be off: what follows from them agrees
 };
 
 /// From a fault on a port's values are no longer the reference's, but those after the fault follow from those before it
