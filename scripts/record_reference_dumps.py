@@ -21,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "reference_dumps"
 MANIFEST = FOLDER / "MANIFEST.json"
-LIMIT = 19_000_000   # bytes of all dumps together: they live in the repository
+LIMIT = 24_000_000   # bytes of all dumps together: they live in the repository
 THREADS = 2
 CODE = {"diffusers": "diffusers' code", "transformers": "transformers' code",
         "reference_models": "our transcription of the original"}   # whose forward ran (src/jobs/sides.cpp)

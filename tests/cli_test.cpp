@@ -187,6 +187,24 @@ TEST_CASE("cli: run, inspect and doctor read as text without a terminal's colour
   CHECK(parity_check("doctor").out.find("LibTorch") != std::string::npos);
 }
 
+TEST_CASE("cli: bench compare times every size and dtype, sizes below one element are an error") {
+  const Scratch scratch;
+  const auto result = parity_check("bench compare --bytes 4096,100000 --dtypes fp32,bf16 --repeats 1 --json " +
+                                   (scratch / "b.json").string());
+  INFO(result.err);
+  CHECK(result.status == 0);
+  const auto rows = json_of(scratch / "b.json")["rows"];
+  REQUIRE(rows.size() == 4);
+  CHECK(rows[1]["elements"] == 25000);
+  CHECK(rows[2]["reference"] == "bf16");
+  for (const auto& row : rows)
+    for (const auto* what : {"reading_seconds", "sums_seconds", "statistics_seconds", "torch_isclose_seconds"})
+      CHECK(row[what] > 0);
+  const auto none = parity_check("bench compare --bytes 2 --dtypes fp32");
+  CHECK(none.status == 2);
+  CHECK(none.err.find("less than one element") != std::string::npos);
+}
+
 TEST_CASE("cli: bench runs a forward and says what it took, an impossible configuration is an error") {
   const Scratch scratch;
   const std::string config = (std::filesystem::path(PARITY_SOURCE_DIR) / "tests/data/wan_small_config.json").string();

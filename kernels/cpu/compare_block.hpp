@@ -40,16 +40,21 @@ struct BlockProducts {
 };
 BlockProducts block_products(const double* a, const double* b, const double* c, int64_t n);
 
-/// Two open intervals (low, high) of numbers >= 0, each with one value `tie` inside that is only counted (NaN: none).
-struct BlockIntervals {
-  double low[2], high[2], tie[2];
+/// So many elements beyond what they find may the next two write.
+inline constexpr int64_t kBlockSpill = 4;
+
+/// Writes to `out` (room for n + kBlockSpill) the values of `a` (n) that are greater than `low`, in their order, and
+/// returns how many they are.
+int64_t block_above(const double* a, int64_t n, double low, double* out);
+
+/// An open interval of numbers and one value `tie` inside that is only counted (NaN: none).
+struct BlockInterval {
+  double low = 0, high = 0, tie = 0;
 };
 struct BlockFound {
-  int64_t above[2] = {0, 0};  // how many are > low
-  int64_t tied[2] = {0, 0};   // how many equal tie
-  int64_t inside = 0;         // how many were written
+  int64_t above = 0, tied = 0, inside = 0;  // how many are > low; equal tie; were written
 };
-/// Writes to `inside` (room for n) the values of `a` (n) that lie in either interval and are not that interval's tie.
-BlockFound block_find(const double* a, int64_t n, const BlockIntervals& intervals, double* inside);
+/// Writes to `inside` (room for n + kBlockSpill) the values of `a` (n) in the interval that are not its tie.
+BlockFound block_between(const double* a, int64_t n, const BlockInterval& interval, double* inside);
 
 }  // namespace parity::kernels

@@ -33,7 +33,8 @@ HWY_INLINE void scores_of(const Attend<T>& a, int64_t first, int64_t n, Online<T
   using C = typename Online<T>::C;
   C largest = o.largest, poison = 0;
   for (int64_t j = 0; j < n; ++j) {
-    const C score = dot(a.q, a.k + (first + j) * a.key_step, a.dim) * static_cast<C>(a.scale);
+    C score = dot(a.q, a.k + (first + j) * a.key_step, a.dim) * static_cast<C>(a.scale);
+    if (a.bias) score += widened(a.bias[first + j]);
     o.scores[j] = score;
     poison += score * 0;  // NaN and infinity go through to the result: the exponential below would lose them
     largest = std::max(largest, score);

@@ -8,7 +8,7 @@ namespace parity::kernels {
 /// Widest head.
 inline constexpr int64_t kMaxHeadWidth = 512;
 
-/// softmax(scale q k^T, and the sink) v over keys [0, keys). bf16 is passed as its bits and computed in fp32.
+/// softmax(scale q k^T + bias, and the sink) v over keys [0, keys). bf16 is passed as its bits and computed in fp32.
 template <class T>
 struct Attend {
   const T* q = nullptr;  // (dim)
@@ -18,6 +18,8 @@ struct Attend {
   int64_t keys = 0, dim = 0, key_step = 0, value_step = 0;
   double scale = 1;
   const T* sink = nullptr;  // a logit more, without a value; or null
+  const T* bias =
+      nullptr;  // (keys), finite: a position's bias, or the lowest number where the query may not look; or null
 };
 
 void attend(const Attend<double>& a);

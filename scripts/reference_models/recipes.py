@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from . import language
+from . import encoders, language, vae
 from .wan_original import WanOriginal
 from .weights import spread_weights
 
@@ -20,7 +20,7 @@ PRECISIONS = {"bf16": BF16, "fp32": F32}
 class Recipe:
     name: str
     level: str                  # what the recorder stores: "op" or "module"
-    dtype_path: str             # sky_ac, sky_noac, wan, dsky, dwan; transformers (language.py)
+    dtype_path: str             # sky_ac, sky_noac, wan, dsky, dwan; transformers (language.py, encoders.py)
     seed: int
     config: dict
     time: list                  # one per sample, or one per sample and frame
@@ -58,6 +58,8 @@ RECIPES = [
     Recipe("wan-i2v", "module", "wan", 108, _ORIGINAL_I2V,
            time=[713], grid=(3, 4, 8), image_tokens=33, input_dtype=dict(_LATENTS_F32, clip_fea=F16)),
     *language.RECIPES,
+    *vae.RECIPES,
+    *encoders.RECIPES,
 ]
 
 
@@ -65,6 +67,10 @@ def build(recipe, precision):
     """(model, forward's keyword arguments)."""
     if isinstance(recipe, language.LanguageRecipe):
         return language.build(recipe, precision)
+    if isinstance(recipe, vae.VaeRecipe):
+        return vae.build(recipe, precision)
+    if isinstance(recipe, encoders.EncoderRecipe):
+        return encoders.build(recipe, precision)
     original = recipe.dtype_path in ("sky_ac", "sky_noac", "wan")
     model, inputs = (_original if original else _diffusers)(recipe, precision)
     if precision == "fp32":

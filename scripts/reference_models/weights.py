@@ -7,7 +7,7 @@ import torch
 # shift, scale, gate of the modulation tables: gates near 0.75, so that every branch reaches the output
 _TABLE = {"mean": (0.0, 0.0, 0.75), "std": (0.3, 0.3, 0.15)}
 _QUIET = re.compile(r"(time_projection\.1|time_proj|fps_projection\.(net\.)?2)\.weight$")   # adds to the tables
-_NORM = re.compile(r"norm\w*\.weight$|img_emb\.proj\.[04]\.weight$")
+_NORM = re.compile(r"norm\w*\.(weight|gamma)$|img_emb\.proj\.[04]\.weight$")
 
 
 def _draw(name, like, seed):

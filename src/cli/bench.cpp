@@ -75,7 +75,9 @@ void add_bench(CLI::App& app, Action& action) {
   auto options = std::make_shared<BenchOptions>();
   CLI::App* bench = app.add_subcommand("bench", "Time and memory, measured here");
   bench->require_subcommand(1);
+  add_bench_compare(*bench, action);
   add_bench_gpt2(*bench, action);
+  add_bench_gpt_oss(*bench, action);
   add_bench_video(*bench, action);
   CLI::App* wan = bench->add_subcommand(
       "wan",

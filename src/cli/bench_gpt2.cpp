@@ -24,13 +24,13 @@ nlohmann::json to_json(const Gpt2Bench& b, const Gpt2BenchOptions& options) {
           {"variant", options.variant},
           {"dtype", options.dtype},
           {"parameters", b.parameters},
-          {"prompt", options.prompt},
-          {"tokens", options.tokens},
+          {"prompt", options.rounds.prompt},
+          {"tokens", options.rounds.tokens},
           {"threads", at::get_num_threads()},
-          {"first_seconds", b.decode.first},
-          {"seconds", b.decode.seconds},
-          {"tokens_per_second", b.tokens_per_second()},
-          {"milliseconds_by_position", b.milliseconds},
+          {"first_seconds", b.decoding.rounds.first},
+          {"seconds", b.decoding.rounds.seconds},
+          {"tokens_per_second", b.decoding.tokens_per_second()},
+          {"milliseconds_by_position", b.decoding.milliseconds},
           {"weight_bytes", b.weight_bytes},
           {"cache_bytes", b.cache_bytes},
           {"read_bytes_per_second", b.bytes_per_second},
@@ -54,9 +54,9 @@ int run_bench_gpt2(Gpt2Command command) {
         "gpt2 {} {}: {:.1f} M parameters, {} tokens after {}, {} threads\n"
         "{:.1f} tokens/s (median of {}), {:.2f} ms the first token, {:.2f} ms the last; {:.2f} of the bandwidth bound "
         "({:.1f} GB/s read here)\n",
-        options.variant, options.dtype, static_cast<double>(b.parameters) / 1e6, options.tokens, options.prompt,
-        at::get_num_threads(), b.tokens_per_second(), options.repeats, b.milliseconds.front(), b.milliseconds.back(),
-        b.bound_share(), b.bytes_per_second / 1e9);
+        options.variant, options.dtype, static_cast<double>(b.parameters) / 1e6, options.rounds.tokens,
+        options.rounds.prompt, at::get_num_threads(), b.decoding.tokens_per_second(), options.rounds.repeats,
+        b.decoding.milliseconds.front(), b.decoding.milliseconds.back(), b.bound_share(), b.bytes_per_second / 1e9);
   if (!command.common.json.empty()) write_result(command.common.json, to_json(b, options));
   return 0;
 }
@@ -74,13 +74,13 @@ void add_bench_gpt2(CLI::App& bench, Action& action) {
   gpt2->add_option("--dtype", command->bench.dtype, "Of weights and activations")
       ->check(CLI::IsMember({"bf16", "fp32"}))
       ->capture_default_str();
-  gpt2->add_option("--prompt", command->bench.prompt, "Tokens given at once")
+  gpt2->add_option("--prompt", command->bench.rounds.prompt, "Tokens given at once")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  gpt2->add_option("--tokens", command->bench.tokens, "Tokens decoded")
+  gpt2->add_option("--tokens", command->bench.rounds.tokens, "Tokens decoded")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  gpt2->add_option("--repeats", command->bench.repeats, "Rounds after the first, which is not counted")
+  gpt2->add_option("--repeats", command->bench.rounds.repeats, "Rounds after the first, which is not counted")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   add_common(*gpt2, command->common);

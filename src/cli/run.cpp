@@ -96,8 +96,8 @@ class Run {
           file.string(), dump.model()));
     const Kernels kernels = options_.variant == "own" ? Kernels::own : Kernels::aten;
     if (kernels == Kernels::own && !entry->own_kernels)
-      throw Error(fmt::format("--variant own: model '{}' has no kernels of its own; those that have: --model gpt2",
-                              entry->name));
+      throw Error(
+          fmt::format("--variant own: model '{}' has no kernels of its own; gpt2 and gpt-oss have", entry->name));
     ++compared_;
     set_threads(options_.common, &dump);
     const Program program = load_program(dump);

@@ -4,6 +4,7 @@
 
 #include "diagnose/faults/arithmetic.hpp"
 #include "diagnose/findings.hpp"
+#include "jobs/limits.hpp"
 #include "judge/naming.hpp"
 #include "pair/segments.hpp"
 
@@ -11,7 +12,6 @@ namespace parity {
 namespace {
 
 constexpr size_t kAtOnce = 12;
-constexpr double kFound = .98;  // of the squared difference: nothing else is looked for
 
 // The job's replays that values are judged by, in the order of LaneIndex.
 ReplayOptions lane_option(size_t lane, const ReplayOptions& part) {
@@ -43,7 +43,8 @@ ArithmeticFound ArithmeticSearch::at(const Stretch& stretch) {
   });
   for (Hypotheses& tier : tiers)
     if (try_some(stretch, std::move(tier), found)) break;
-  if (const Finding* best = best_finding(found.findings, limits_); best != nullptr && best->explained() > kFound)
+  if (const Finding* best = best_finding(found.findings, limits_);
+      best != nullptr && best->explained() > kArithmeticSearch.found)
     seen_.insert(best->fault);
   return found;
 }
@@ -65,7 +66,7 @@ bool ArithmeticSearch::try_some(const Stretch& stretch, Hypotheses some, Arithme
     found.tried.insert(found.tried.end(), batch.begin(), batch.end());
   }
   const Finding* best = best_finding(found.findings, limits_);
-  return best != nullptr && best->explained() > kFound;
+  return best != nullptr && best->explained() > kArithmeticSearch.found;
 }
 
 std::vector<DeviatingValue> ArithmeticSearch::run(const Stretch& stretch, const std::vector<Deviation>& changes,

@@ -4,15 +4,13 @@
 
 #include "core/glob.hpp"
 #include "diagnose/findings.hpp"
+#include "jobs/limits.hpp"
 #include "judge/naming.hpp"
 #include "judge/port.hpp"
 #include "measure/local.hpp"
 
 namespace parity {
 namespace {
-
-constexpr double kLargest = .5;  // relative error: beyond it no number format is left, 4-bit weights make .1
-constexpr double kWhole = .95;   // of the squared difference: a named fault that explains it needs no other name
 
 const std::vector<FaultHypothesis>& started(const PortFindings* findings) {
   static const std::vector<FaultHypothesis> kNone;
@@ -27,9 +25,9 @@ Evidence evidence_of(const RowValues& v, const BoundaryEvent& event, const PortF
 bool unexplained(const OpResult& row, const Evidence& evidence, const std::vector<Finding>& found,
                  const Thresholds& limits) {
   if (row.verdict != Verdict::fail || (row.gate != Gate::logic && row.gate != Gate::dtype_path)) return false;
-  if (!at::isFloatingType(evidence.reference_dtype) || !(evidence.error < kLargest)) return false;
+  if (!at::isFloatingType(evidence.reference_dtype) || !(evidence.error < kArithmeticSearch.largest)) return false;
   const Finding* best = best_finding(found, limits);
-  return best == nullptr || best->explained() < kWhole;
+  return best == nullptr || best->explained() < kArithmeticSearch.whole;
 }
 
 std::string declared_rule(const OpResult& row, const Finding* best, const Thresholds& limits) {

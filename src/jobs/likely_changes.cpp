@@ -7,13 +7,13 @@
 #include <cmath>
 
 #include "diagnose/findings.hpp"
+#include "jobs/limits.hpp"
 #include "jobs/variant_plan.hpp"
 #include "trace/first_order.hpp"
 
 namespace parity {
 namespace {
 
-constexpr double kAlong = .02;  // share of the squared difference that a change must point along to be run
 constexpr uint64_t kSketchSeed = 20261122;
 
 using Parts = std::vector<double>;  // a change's part along the difference (of norm 1), then along random signs
@@ -55,7 +55,7 @@ std::vector<std::optional<Parts>> sketches_of(const Dump& dump, const Program& p
   FirstOrderTask task;
   task.part = std::make_shared<ProgramPart>(ProgramPart{stretch.ops, {stretch.boundary}, {}});
   task.given = stretch.given;
-  const at::Tensor difference = at::nan_to_num(raised(stretch.value) - raised(stretch.computed[kRecorded]), 0., 0., 0.);
+  const at::Tensor difference = at::nan_to_num(raised(stretch.value) - raised(stretch.computed[kRecorded]), 0, 0, 0);
   task.directions.push_back((difference / difference.norm()).to(at::kFloat));
   at::Generator random = at::detail::createCPUGenerator(kSketchSeed);
   const at::TensorOptions floats(at::kFloat);
@@ -71,7 +71,7 @@ StretchChange together(const std::vector<size_t>& members, const std::vector<Str
   StretchChange all = logic[members.front()];
   all.change.detail = fmt::format("{} ({} places)", place_in_every_layer(all.change), members.size());
   ++all.change.rank;
-  Parts sum(sketches[members.front()]->size(), 0.);
+  Parts sum(sketches[members.front()]->size());
   for (const size_t m : members) {
     for (size_t r = 0; r < sum.size(); ++r) sum[r] += (*sketches[m])[r];
     const auto& rewrites = logic[m].change.deviation.rewrites;
@@ -99,7 +99,7 @@ LikelyChanges likely_changes(const Dump& dump, const Program& program, const Str
   }
   for (const auto& [name, members] : layers)
     if (members.size() > 1) found.changes.push_back(together(members, logic, sketches));
-  std::erase_if(found.changes, [](const StretchChange& choice) { return !(choice.along > kAlong); });
+  std::erase_if(found.changes, [](const StretchChange& choice) { return !(choice.along > kSearch.along); });
   std::stable_sort(found.changes.begin(), found.changes.end(),
                    [](const StretchChange& a, const StretchChange& b) { return a.along > b.along; });
   for (size_t i = 0; i < logic.size(); ++i)

@@ -37,7 +37,7 @@ PortFindings::PortFindings(const Dump& dump, const Program& program, const std::
       plan_(plan_variants(catalogue_.index(), segments, catalogue_, kLanes, budget)),
       search_(dump, catalogue_.index(), limits,
               std::max(budget.least, budget.replays * static_cast<double>(kLanes) *
-                                         std::accumulate(plan_.work.begin(), plan_.work.end(), 0.)),
+                                         std::accumulate(plan_.work.begin(), plan_.work.end(), double{0})),
               plan_.bytes) {}
 
 Variants PortFindings::variants(const std::function<void(double)>& progress) {

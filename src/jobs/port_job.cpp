@@ -15,6 +15,7 @@
 #include "diagnose/finding.hpp"
 #include "jobs/exercise.hpp"
 #include "jobs/judged_row.hpp"
+#include "jobs/limits.hpp"
 #include "jobs/model_job.hpp"
 #include "jobs/port_coverage.hpp"
 #include "jobs/port_findings.hpp"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "jobs/limits.hpp"
 #include "jobs/rows.hpp"
 #include "judge/model_limits.hpp"
 #include "measure/measure.hpp"

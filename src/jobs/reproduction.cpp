@@ -6,6 +6,7 @@
 
 #include "core/dtype_kind.hpp"
 #include "core/precision.hpp"
+#include "jobs/limits.hpp"
 #include "jobs/rows.hpp"
 #include "measure/measure.hpp"
 #include "trace/replay.hpp"
@@ -20,7 +21,7 @@ double reproduction_limit(const Value& value, const Thresholds& limits) {
   const double unit = unit_roundoff(value.dtype);
   if (is_half(value.dtype)) return limits.reproduced_half.value * unit;
   const double width = value.shape.empty() ? 1 : static_cast<double>(value.shape.back());
-  return limits.reproduced_sum.value * std::sqrt(std::max(width, 64.)) * unit;
+  return limits.reproduced_sum.value * std::sqrt(std::max<double>(width, kReproduction.shortest_sum)) * unit;
 }
 
 std::string complaint(const Stats& s, const Value& value, const Thresholds& limits) {

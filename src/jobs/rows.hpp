@@ -9,9 +9,6 @@
 
 namespace parity {
 
-/// What amplification is measured with: relative; far above fp64's roundings, far below the ops' curvature.
-inline constexpr double kPerturbation = 0x1p-16;
-
 /// The dtype a recording ran in: "bf16" or "fp16" when any op computed in half width, else "fp32" (or "fp64").
 std::string recorded_dtype(const Program& program);
 

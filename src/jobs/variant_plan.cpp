@@ -36,7 +36,8 @@ class Planner {
 
   VariantPlan run(size_t lanes, const VariantBudget& budget) {
     plan_.bytes = budget.memory();
-    const double replays = static_cast<double>(lanes) * std::accumulate(plan_.work.begin(), plan_.work.end(), 0.);
+    const double replays =
+        static_cast<double>(lanes) * std::accumulate(plan_.work.begin(), plan_.work.end(), double{0});
     const double allowed = std::max(budget.replays * replays, budget.replays > 0 ? budget.least : 0);
     std::vector<Cost> costs;
     for (size_t b = 0; b < segments_.size(); ++b)
@@ -55,9 +56,10 @@ class Planner {
       left += std::min(cost.all, cost.searched) - cost.all;
       stretches += cost.stretch;
     }
-    const double rest = std::max(0., allowed - in_step);
+    const double rest = std::max<double>(0, allowed - in_step);
     for (const Cost& cost : costs)
-      if (plan_.apart[cost.boundary]) plan_.allowed[cost.boundary] = rest * cost.stretch / std::max(stretches, 1.);
+      if (plan_.apart[cost.boundary])
+        plan_.allowed[cost.boundary] = rest * cost.stretch / std::max<double>(stretches, 1);
     mark_worth();
     return std::move(plan_);
   }
@@ -116,7 +118,7 @@ int64_t VariantBudget::memory() const {
 
 // Forwards, once more with a graph, and backwards along the difference and the sketches; the plain op beside its
 // changes. All in fp32, at half the cost of fp64.
-double first_order_work(double stretch, double changed_ops) { return ((4. + kSketches) * stretch + changed_ops) / 2; }
+double first_order_work(double stretch, double changed_ops) { return ((4 + kSketches) * stretch + changed_ops) / 2; }
 
 double matching_work(const Value& value) {
   constexpr double kElement = 500;  // some forty passes over fp64 values: 15 ns an element on two cores

@@ -8,13 +8,14 @@
 
 #include "core/segment.hpp"
 #include "diagnose/faults/catalogue.hpp"
+#include "jobs/limits.hpp"
 
 namespace parity {
 
 struct VariantBudget {
-  double replays = 2;   // what variant runs may take, in units of the plain replays' work
-  int64_t bytes = 0;    // what they may hold; 0: half of what the machine has free
-  double least = 2e11;  // multiplications always allowed, some 5 s on two cores: small models are tried whole
+  double replays = 2;             // what variant runs may take, in units of the plain replays' work
+  int64_t bytes = 0;              // what they may hold; 0: half of what the machine has free
+  double least = kSearch.always;  // multiplications allowed whatever `replays` is
 
   /// `bytes`, or half of the free memory.
   int64_t memory() const;

@@ -5,12 +5,6 @@
 #include "measure/ranks.hpp"
 
 namespace parity {
-namespace {
-
-constexpr int64_t kThreadShare = 64 * kBlock;  // what one thread takes at a time
-
-}  // namespace
-
 template <class T>
 void Totals<T>::merge(const Totals& later) {
   if (later.worst_block >= 0 && (worst_block < 0 || later.max_d > max_d)) {
@@ -42,7 +36,7 @@ Totals<T> measure_blocks(const at::Tensor& reference, const at::Tensor& candidat
   std::vector<Totals<T>> per_chunk(static_cast<size_t>(chunks));
   if (ranks) ranks->prepare(reference, candidate, chunks);
   at::parallel_for(0, chunks, 1, [&](int64_t first, int64_t last) {
-    const auto scratch = std::make_unique<Scratch<T>>();
+    const auto scratch = std::make_unique_for_overwrite<Scratch<T>>();
     for (int64_t chunk = first; chunk < last; ++chunk)
       for (int64_t begin = chunk * kThreadShare, end = std::min(n, begin + kThreadShare); begin < end;
            begin += kBlock) {
@@ -61,7 +55,7 @@ void visit_differences(const at::Tensor& reference, const at::Tensor& candidate,
   const int64_t blocks = (reference.numel() + kBlock - 1) / kBlock;
   const auto run = [&]<class T>(T) {
     at::parallel_for(0, kTasks, 1, [&](int64_t first, int64_t last) {
-      const auto scratch = std::make_unique<Scratch<T>>();
+      const auto scratch = std::make_unique_for_overwrite<Scratch<T>>();
       for (int64_t task = first; task < last; ++task)
         for (int64_t b = blocks * task / kTasks; b < blocks * (task + 1) / kTasks; ++b) {
           const int64_t n = std::min(kBlock, reference.numel() - b * kBlock);

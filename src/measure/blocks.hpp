@@ -11,6 +11,7 @@
 namespace parity {
 
 using kernels::kBlock;
+inline constexpr int64_t kThreadShare = 64 * kBlock;  // what one thread takes at a time
 
 /// Any supported tensor as a dense array of reals in memory order of its shape: on the CPU, contiguous, complex as
 /// pairs. Throws Error for layouts and dtypes without a meaning here (sparse, quantised).

@@ -54,7 +54,7 @@ bool constant(const at::Tensor& t) {
 template <class T>
 void set_worst(const at::Tensor& shape, const at::Tensor& r, const at::Tensor& c, const Totals<T>& totals, Stats& out) {
   if (totals.worst_block < 0) return;
-  const auto scratch = std::make_unique<Scratch<T>>();
+  const auto scratch = std::make_unique_for_overwrite<Scratch<T>>();
   const int64_t n = std::min(kBlock, r.numel() - totals.worst_block);
   const auto block = measure_block(r, c, totals.worst_block, n, *scratch);
   const auto* worst = std::max_element(scratch->abs_d.data(), scratch->abs_d.data() + block.finite);

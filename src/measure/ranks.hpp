@@ -5,11 +5,15 @@
 
 #include <array>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "kernels/cpu/compare_block.hpp"
 
 namespace parity {
+
+/// The values of rank `rank` (0 = the smallest) and of the next; the same twice for the last. Reorders `values`.
+std::array<double, 2> neighbouring_ranks(std::span<double> values, int64_t rank);
 
 class DifferenceRanks {
  public:
@@ -27,16 +31,21 @@ class DifferenceRanks {
   static constexpr std::array<double, 2> kQuantiles{.95, .99};
   struct Caught {                                // of a chunk, for each percentile
     std::array<int64_t, 2> not_above{}, tied{};  // how many are <= low, equal tie
-    std::array<std::vector<double>, 2> inside;   // low < x < high, ties left out
+    std::array<std::vector<double>, 2> inside;   // the interval's, ties left out
+    std::vector<double> all;                     // of a small tensor
   };
   double percentile(size_t which, int64_t finite) const;
   /// The differences of rank `rank` and the next, if the pass kept them.
   std::optional<std::array<double, 2>> kept_ranks(size_t which, int64_t rank, int64_t finite) const;
+  std::array<double, 2> percentiles_of_all(int64_t finite) const;
+  /// All differences kept that are greater than `low`.
+  std::vector<double> all_above(double low) const;
 
   bool wide_, keep_all_ = true;
   at::Tensor reference_, candidate_;
-  // Differences of bf16 have few values: the commonest near a percentile, its tie, is counted and not kept.
-  kernels::BlockIntervals intervals_{};
+  // Where the percentiles will lie. Differences of bf16 have few values: the commonest near a percentile, its tie, is
+  // counted and not kept.
+  std::array<kernels::BlockInterval, 2> intervals_;
   std::vector<Caught> chunks_;
 };
 

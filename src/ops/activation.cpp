@@ -11,6 +11,8 @@ at::Tensor gelu(at::Tensor x, GeluForm form) {
   return at::gelu(x, approximate);
 }
 
+at::Tensor quick_gelu(const at::Tensor& x) { return x * at::sigmoid(1.702 * x); }
+
 at::Tensor silu(const at::Tensor& x) { return at::silu(x); }
 
 }  // namespace ops
@@ -31,6 +33,9 @@ at::Tensor gelu_tanh_reference(const OpCase& c) {
 at::Tensor gelu_erf_reference(const OpCase& c) {
   return map(c, [](double x) { return 0.5 * x * std::erfc(-x * M_SQRT1_2); });
 }
+at::Tensor quick_gelu_reference(const OpCase& c) {
+  return map(c, [](double x) { return x / (1 + std::exp(-1.702 * x)); });
+}
 at::Tensor silu_reference(const OpCase& c) {
   return map(c, [](double x) { return x / (1 + std::exp(-x)); });
 }
@@ -39,6 +44,7 @@ template <GeluForm form>
 at::Tensor run_gelu(const OpCase& c) {
   return ops::gelu(c.in[0], form);
 }
+at::Tensor run_quick_gelu(const OpCase& c) { return ops::quick_gelu(c.in[0]); }
 at::Tensor run_silu(const OpCase& c) { return ops::silu(c.in[0]); }
 
 // Odd sizes: the kernels' vector loop and their tail compute differently.
@@ -74,6 +80,17 @@ const OpRow& gelu_erf_row() {
                          run_gelu<GeluForm::erf>,
                          erf_cases,
                          {{at::kDouble, {}, 1.2}, {at::kFloat, {}, 4}, {at::kBFloat16, {}, 0.5}}};
+  return row;
+}
+
+const OpRow& quick_gelu_row() {
+  // Worst measured: fp64 0.63 u, fp32 0.76 u, bf16 0.44 u, all at 'normal'. Single elements are up to 6 ulp off in
+  // bf16, where 1.702 x is rounded before the exponential.
+  static const OpRow row{"gelu quick",
+                         quick_gelu_reference,
+                         run_quick_gelu,
+                         cases,
+                         {{at::kDouble, {}, 1.3}, {at::kFloat, {}, 1.6}, {at::kBFloat16, {}, 0.9}}};
   return row;
 }
 

@@ -1,4 +1,4 @@
-// GELU in its two forms, and SiLU.
+// GELU in its forms, and SiLU.
 #pragma once
 #include <ATen/ATen.h>
 
@@ -14,6 +14,9 @@ namespace ops {
 /// reference in.
 at::Tensor gelu(at::Tensor x, GeluForm form);
 
+/// x * sigmoid(1.702 x) in transformers' three ops (QuickGELUActivation), each of which rounds.
+at::Tensor quick_gelu(const at::Tensor& x);
+
 /// x * sigmoid(x), as `gelu`.
 at::Tensor silu(const at::Tensor& x);
 
@@ -21,6 +24,7 @@ at::Tensor silu(const at::Tensor& x);
 
 const OpRow& gelu_tanh_row();
 const OpRow& gelu_erf_row();
+const OpRow& quick_gelu_row();
 const OpRow& silu_row();
 
 }  // namespace parity

@@ -32,6 +32,12 @@ T* pointer(const at::Tensor& x) {
   return x.defined() ? static_cast<T*>(x.data_ptr()) : nullptr;
 }
 
+// (batch, heads, rows, …): one row.
+template <class T>
+T* at_row(const at::Tensor& t, int64_t b, int64_t h, int64_t i) {
+  return pointer<T>(t) + b * t.stride(0) + h * t.stride(1) + i * t.stride(2);
+}
+
 void check_linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, at::ScalarType dtype) {
   const bool fits = x.dim() == 2 && weight.dim() == 2 && x.size(1) == weight.size(1) && weight.is_contiguous() &&
                     x.scalar_type() == dtype &&
@@ -91,18 +97,45 @@ at::Tensor own_causal_attention(const at::Tensor& q, const at::Tensor& k, const 
   const auto out = at::empty({q.size(0), tokens, heads, dim}, q.options()).transpose(1, 2);
   with_element("attention", q, [&](auto* element) {
     using T = std::remove_pointer_t<decltype(element)>;
-    const auto at_row = [](const at::Tensor& t, int64_t b, int64_t h, int64_t i) {
-      return pointer<T>(t) + b * t.stride(0) + h * t.stride(1) + i * t.stride(2);
-    };
     at::parallel_for(0, q.size(0) * heads * tokens, 1, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
         const int64_t b = row / (heads * tokens), h = row / tokens % heads, i = row % tokens;
         const int64_t last = keys - tokens + i + 1;
         const int64_t first = form.window > 0 ? std::max<int64_t>(0, last - form.window) : 0;
-        kernels::attend(kernels::Attend<T>{at_row(qs, b, h, i), at_row(ks, b, h / group, first),
-                                           at_row(vs, b, h / group, first), at_row(out, b, h, i), last - first, dim,
-                                           ks.stride(2), vs.stride(2), 1 / std::sqrt(static_cast<double>(dim)),
+        kernels::attend(kernels::Attend<T>{at_row<T>(qs, b, h, i), at_row<T>(ks, b, h / group, first),
+                                           at_row<T>(vs, b, h / group, first), at_row<T>(out, b, h, i), last - first,
+                                           dim, ks.stride(2), vs.stride(2), 1 / std::sqrt(static_cast<double>(dim)),
                                            sinks.defined() ? pointer<T>(sinks) + h : nullptr});
+      }
+    });
+  });
+  return out;
+}
+
+at::Tensor own_encoder_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const ScoreForm& form) {
+  check_encoder_attention(q, k, v, form);
+  const int64_t heads = q.size(1), tokens = q.size(2), dim = q.size(3), keys = k.size(2);
+  if (dim > kernels::kMaxHeadWidth) throw Error(fmt::format("[attention] heads of {} are too wide", dim));
+  const auto inner = [](const at::Tensor& t) { return t.stride(3) == 1 ? t : t.contiguous(); };
+  const auto qs = inner(q), ks = inner(k), vs = inner(v);
+  const auto bias = form.bias.defined() ? inner(form.bias.to(q.scalar_type())).expand({q.size(0), heads, tokens, keys})
+                                        : at::Tensor();
+  const auto out = at::empty({q.size(0), tokens, heads, dim}, q.options()).transpose(1, 2);
+  with_element("attention", q, [&](auto* element) {
+    using T = std::remove_pointer_t<decltype(element)>;
+    at::parallel_for(0, q.size(0) * heads * tokens, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        const int64_t b = row / (heads * tokens), h = row / tokens % heads, i = row % tokens;
+        kernels::attend(kernels::Attend<T>{.q = at_row<T>(qs, b, h, i),
+                                           .k = at_row<T>(ks, b, h, 0),
+                                           .v = at_row<T>(vs, b, h, 0),
+                                           .out = at_row<T>(out, b, h, i),
+                                           .keys = keys,
+                                           .dim = dim,
+                                           .key_step = ks.stride(2),
+                                           .value_step = vs.stride(2),
+                                           .scale = form.scale,
+                                           .bias = bias.defined() ? at_row<T>(bias, b, h, i) : nullptr});
       }
     });
   });

@@ -5,6 +5,7 @@
 
 #include "kernels/cpu/gemv.hpp"
 #include "ops/causal_attention.hpp"
+#include "ops/encoder_attention.hpp"
 
 namespace parity {
 
@@ -32,6 +33,9 @@ Int8Weight quantise_rows(const at::Tensor& weight);
 
 /// As `causal_attention`, in one pass over the keys; nothing is rounded but the result.
 at::Tensor own_causal_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const CausalForm& form);
+
+/// As `encoder_attention`, in one pass over the keys; nothing is rounded but the result.
+at::Tensor own_encoder_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const ScoreForm& form);
 
 /// x (rows, dim); weight (dim) or undefined: no norm; cos and sin (rows, dim / 2) or undefined: no rotation.
 at::Tensor own_norm_rope(const at::Tensor& x, const at::Tensor& weight, double eps, const at::Tensor& cos,

@@ -1,4 +1,5 @@
-// The convolution that cuts a latent video into patches: kernel and stride are the patch, so every voxel is used once.
+// The convolution that cuts a latent video or an image into patches: kernel and stride are the patch, so every voxel is
+// used once.
 #pragma once
 #include <ATen/ATen.h>
 
@@ -8,7 +9,8 @@ namespace parity {
 namespace ops {
 
 /// x (batch, channels, frames, height, width), weight (dim, channels, pt, ph, pw), bias (dim), one dtype
-/// -> (batch, dim, frames / pt, height / ph, width / pw).
+/// -> (batch, dim, frames / pt, height / ph, width / pw). An image has no frames, its weight is (dim, channels, ph,
+/// pw); a bias may be undefined.
 at::Tensor patch_embedding(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias);
 
 /// (batch, dim, f, h, w) -> (batch, f * h * w, dim), contiguous.
@@ -17,5 +19,6 @@ at::Tensor tokens_of(const at::Tensor& patches);
 }  // namespace ops
 
 const OpRow& patch_embedding_row();
+const OpRow& patch_embedding_image_row();
 
 }  // namespace parity

@@ -8,8 +8,10 @@ at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps, R
   const auto wide = x.to(redirect(at::kFloat, precision));
   const auto unit = wide * wide.pow(2).mean({-1}, /*keepdim=*/true).add_(eps).rsqrt_();
   if (form == RmsForm::wide) return unit * weight;
+  if (form == RmsForm::t5)
+    return (c10::elementSize(weight.scalar_type()) == 2 ? unit.to(weight.scalar_type()) : unit) * weight;
   if (form == RmsForm::round_first) return unit.to(x.scalar_type()) * weight;
-  return (unit * weight).to(x.scalar_type());
+  return (unit * weight).to(x.scalar_type());  // round_once, round_last
 }
 
 }  // namespace ops
@@ -71,12 +73,33 @@ const OpRow& rms_norm_round_first_row() {
   return row;
 }
 
+const OpRow& rms_norm_t5_row() {
+  // Worst measured: fp64 1.1 u at 'wide rows', fp32 1.1 u at 'wide rows', bf16 1 ulp.
+  // Largest ULP distance there, fp32: [1890] got 0x1.cf33cep-1 want 0x1.cf33c8efde9bep-1 ('tokens').
+  static const OpRow row{"rms_norm t5",
+                         reference,
+                         run<RmsForm::t5>,
+                         cases,
+                         {{at::kDouble, {}, 2.3}, {at::kFloat, {}, 2.2}, {at::kBFloat16, 2, {}}}};
+  return row;
+}
+
 const OpRow& rms_norm_round_once_row() {
   // Worst measured: fp64 1.1 u at 'small values, where eps counts', fp32 1.1 u at 'wide rows', bf16 0 ulp.
   // Largest ULP distance there, fp32: [1890] got 0x1.cf33cep-1 want 0x1.cf33c8efde9c7p-1 ('tokens').
   static const OpRow row{"rms_norm round once",
                          reference_float_eps,
                          run<RmsForm::round_once>,
+                         cases,
+                         {{at::kDouble, {}, 2.3}, {at::kFloat, {}, 2.2}, {at::kBFloat16, 1, {}}}};
+  return row;
+}
+
+const OpRow& rms_norm_round_last_row() {
+  // Worst measured: fp64 1.1 u at 'wide rows', fp32 1.1 u at 'wide rows', bf16 0 ulp.
+  static const OpRow row{"rms_norm round last",
+                         reference,
+                         run<RmsForm::round_last>,
                          cases,
                          {{at::kDouble, {}, 2.3}, {at::kFloat, {}, 2.2}, {at::kBFloat16, 1, {}}}};
   return row;

@@ -21,7 +21,7 @@ namespace parity {
 namespace {
 
 // A screen: the files hold everything.
-constexpr size_t kShownCauses = 8, kShownRows = 4, kShownCells = 20, kShownKinds = 16, kShownWarnings = 4,
+constexpr size_t kShownCauses = 8, kShownRows = 4, kShownCells = 30, kShownKinds = 16, kShownWarnings = 4,
                  kLongestSentence = 400;
 
 class Paint {

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "core/error.hpp"
-#include "models/gpt2/gelu_new.hpp"
+#include "models/gelu_new.hpp"
 
 namespace parity {
 

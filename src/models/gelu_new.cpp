@@ -1,4 +1,4 @@
-#include "models/gpt2/gelu_new.hpp"
+#include "models/gelu_new.hpp"
 
 #include <cmath>
 
