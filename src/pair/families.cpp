@@ -12,10 +12,11 @@ namespace {
 
 bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
 
-constexpr size_t kMostDigits = 9;                                           // longer numbers are hashes
-std::string any_text(size_t numbers) { return std::string(numbers, '#'); }  // no label's text: they begin otherwise
-
+constexpr size_t kMostDigits = 9;       // longer numbers are hashes
 constexpr size_t kLongestExchange = 4;  // tensors exchanged in a ring: q, k, v and one more
+
+// Stands for every text with so many numbers; no path holds it.
+std::string any_text(size_t numbers) { return std::string(numbers, '\0'); }
 
 }  // namespace
 

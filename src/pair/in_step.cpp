@@ -9,6 +9,7 @@
 #include "measure/measure.hpp"
 #include "pair/families.hpp"
 #include "pair/limits.hpp"
+#include "pair/segments.hpp"
 #include "pair/trials.hpp"
 
 namespace parity {
@@ -20,7 +21,9 @@ class InStepPairer {
  public:
   InStepPairer(PortPairing& pairing, const Dump& dump, const Program& reference,
                const std::vector<CandidateTensor>& candidate, const Prints& there, const PairMore& more)
-      : pairing_(pairing), dump_(dump), reference_(reference), candidate_(candidate), there_(there), more_(more) {}
+      : pairing_(pairing), dump_(dump), reference_(reference), candidate_(candidate), there_(there), more_(more) {
+    for (const double op : work_of_ops(reference)) work_of_a_replay_ += op;
+  }
 
   void run() {
     const std::vector<PortPair> before = pairing_.pairs;
@@ -30,18 +33,17 @@ class InStepPairer {
       return;
     }
     settle();
-    double work = kPairLimits.trial.work;
+    work_ = kPairLimits.trial.work;
     for (int trial = 0; trial < static_cast<int>(kPairLimits.trial.most); ++trial) {
       const std::vector<PortPair> settled = pairing_.pairs;
       drop_doubtful();
       const Prints here = forced();
       const std::set<size_t> known = vouched();
-      auto pair = pair_on_trial({dump_, reference_, candidate_, pairing_, here, there_, off_, known}, work);
-      if (!pair) {
+      auto pair = pair_on_trial({dump_, reference_, candidate_, pairing_, here, there_, off_, known}, work_);
+      if (!pair || !tried_.insert(pair->boundary).second) {  // none, or one that was dropped since
         restore(settled);
         break;
       }
-      tried_.insert(pair->boundary);
       add(*pair);
       settle();
     }
@@ -124,6 +126,7 @@ class InStepPairer {
     std::map<size_t, const PortPair*> pairs;
     for (const PortPair& pair : pairing_.pairs) pairs[pair.boundary] = &pair;
     off_.clear();
+    work_ -= work_of_a_replay_;
     return reference_prints(
         dump_, reference_, nullptr, [&](size_t b, const at::Tensor& value) -> std::optional<at::Tensor> {
           const auto pair = pairs.find(b);
@@ -187,14 +190,14 @@ class InStepPairer {
         first = std::min(first, b);
     for (const PortPair& pair : pairing_.pairs) last = std::max(last, pair.candidate);
     for (const size_t c : pairing_.unmatched)
-      if (!candidate_[c].of_op && c_elements(c) == value.elements()) found = c, ++count;
-    if (count != 1 || found < last) return;
+      if (!candidate_[c].of_op && elements_of(c) == value.elements()) found = c, ++count;
+    if (count != 1 || found < last || pairing_.pairs.empty()) return;
     Layout layout;
     if (candidate_[found].shape != value.shape) layout.reshape = value.shape;
     add({first, found, layout, kPairLimits.trial.by_size, "the only tensor left of its size, behind all others", 1});
   }
 
-  int64_t c_elements(size_t c) const { return c10::multiply_integers(candidate_[c].shape); }
+  int64_t elements_of(size_t c) const { return c10::multiply_integers(candidate_[c].shape); }
 
   // What was doubtful and found nothing better is still the best that is known.
   void restore(const std::vector<PortPair>& before) {
@@ -210,6 +213,7 @@ class InStepPairer {
   const std::vector<CandidateTensor>& candidate_;
   const Prints& there_;
   const PairMore& more_;
+  double work_ = 0, work_of_a_replay_ = 0;       // multiplications: left for trials, of one replay
   std::map<size_t, std::string> carried_;        // by boundary: what it was learned from
   std::set<size_t> tried_;                       // boundaries paired on trial
   std::map<size_t, double> off_;                 // by boundary, of the last replay

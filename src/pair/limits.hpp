@@ -122,7 +122,9 @@ struct TrialLimits {
   Constant confidence{.85, "as of a learned name when what follows agrees: only so would it"};
   Constant by_size{.6, "confidence of a result that is the only tensor left of its size, behind all others"};
   Constant most{64, "pairs on trial in one comparison"};
-  Constant work{2e11, "multiplications that they may take, some 5 s on two cores: small models are tried whole"};
+  Constant work{2e11,
+                "multiplications that they may take with the replays between them, some 5 s on two cores: small models "
+                "are tried whole"};
 };
 
 struct PairLimits {

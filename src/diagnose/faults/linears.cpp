@@ -95,9 +95,7 @@ void weight_faults(const ProgramIndex& program, int index, const char* argument,
                   });
 }
 
-}  // namespace
-
-// The gain of a norm, and its shift.
+// Another norm's gain.
 void vector_weights(const ProgramIndex& program, int index, Hypotheses& to) {
   const bool product = program.op(index).name == "aten::mul.Tensor";
   const std::vector<std::pair<const char*, size_t>> arguments =
@@ -107,6 +105,8 @@ void vector_weights(const ProgramIndex& program, int index, Hypotheses& to) {
     if (const Leaf* own = program.leaf(program.argument(index, position)); own && own->value.shape.size() == 1)
       other_weights(program, index, argument, *own, false, to);
 }
+
+}  // namespace
 
 // A fused projection's equal parts in another order, a product of another size, weights rounded on the way.
 void result_faults(const ProgramIndex& program, int index, Hypotheses& to) {
