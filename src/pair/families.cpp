@@ -15,6 +15,9 @@ bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0;
 constexpr size_t kMostDigits = 9;       // longer numbers are hashes
 constexpr size_t kLongestExchange = 4;  // tensors exchanged in a ring: q, k, v and one more
 
+// Stands for every text with so many numbers; no path holds it.
+std::string any_text(size_t numbers) { return std::string(numbers, '\0'); }
+
 }  // namespace
 
 Families::Families(const Program& reference, const std::vector<CandidateTensor>& candidate)
@@ -72,13 +75,22 @@ void Families::learn(const PortPair& pair) {
           const int64_t rise = label.numbers[i] - last.label.numbers[i];
           if (rise % (place.index - last.index) == 0) slope.push_back(rise / (place.index - last.index));
         }
-        if (slope.size() == label.numbers.size()) ++slopes_[{place.group, label.text}][slope];
+        if (slope.size() == label.numbers.size()) {
+          ++slopes_[{place.group, label.text}][slope];
+          ++slopes_[{place.group, any_text(slope.size())}][slope];
+        }
       }
       family.push_back({place.index, label, pair});
     }
 }
 
-std::optional<Families::Numbers> Families::slope_of(const Group& group) const {
+// An engine calls each family of a block otherwise (ffn_inp-0, l_out-0) and counts them alike.
+std::optional<Families::Numbers> Families::slope_of(const Group& group, size_t numbers) const {
+  const auto own = voted_slope(group);
+  return own ? own : voted_slope({group.first, any_text(numbers)});
+}
+
+std::optional<Families::Numbers> Families::voted_slope(const Group& group) const {
   const auto votes = slopes_.find(group);
   if (votes == slopes_.end()) return std::nullopt;
   int all = 0;
@@ -103,7 +115,8 @@ Families::Line Families::line_of(const std::string& group, const std::vector<Kno
   std::map<std::pair<std::string, Numbers>, std::pair<int, const Known*>> offsets;  // votes, the earliest
   std::map<std::string, std::optional<Numbers>> slopes;
   for (const Known& k : known) {
-    const auto slope = slopes.try_emplace(k.label.text, slope_of({group, k.label.text})).first->second;
+    const auto slope =
+        slopes.try_emplace(k.label.text, slope_of({group, k.label.text}, k.label.numbers.size())).first->second;
     if (!slope) continue;
     Numbers offset = k.label.numbers;
     for (size_t i = 0; i < offset.size(); ++i) offset[i] -= (*slope)[i] * k.index;

@@ -56,7 +56,8 @@ class Families {
   using Group = std::pair<std::string, std::string>;  // the reference's, the candidate's text
 
   static std::vector<Place> places_of(const Boundary& boundary);
-  std::optional<Numbers> slope_of(const Group& group) const;
+  std::optional<Numbers> slope_of(const Group& group, size_t numbers) const;
+  std::optional<Numbers> voted_slope(const Group& group) const;
   Line line_of(const std::string& group, const std::vector<Known>& known) const;
   bool fits(size_t boundary, size_t candidate, const Known& like) const;
 

@@ -9,6 +9,8 @@
 #include "measure/measure.hpp"
 #include "pair/families.hpp"
 #include "pair/limits.hpp"
+#include "pair/segments.hpp"
+#include "pair/trials.hpp"
 
 namespace parity {
 namespace {
@@ -18,19 +20,40 @@ bool by_content(const PortPair& pair) { return pair.confidence < 1; }
 class InStepPairer {
  public:
   InStepPairer(PortPairing& pairing, const Dump& dump, const Program& reference,
-               const std::vector<CandidateTensor>& candidate, const PairMore& more)
-      : pairing_(pairing), dump_(dump), reference_(reference), candidate_(candidate), more_(more) {}
+               const std::vector<CandidateTensor>& candidate, const Prints& there, const PairMore& more)
+      : pairing_(pairing), dump_(dump), reference_(reference), candidate_(candidate), there_(there), more_(more) {
+    for (const double op : work_of_ops(reference)) work_of_a_replay_ += op;
+  }
 
   void run() {
     const std::vector<PortPair> before = pairing_.pairs;
-    drop_if([](const PortPair& pair) {
-      return by_content(pair) &&
-             (pair.confidence < kPairLimits.program.sure || pair.distance > kPairLimits.chain.learn_distance);
-    });
+    drop_doubtful();
     if (!in_doubt(before)) {
       restore(before);
       return;
     }
+    settle();
+    work_ = kPairLimits.trial.work;
+    for (int trial = 0; trial < static_cast<int>(kPairLimits.trial.most); ++trial) {
+      const std::vector<PortPair> settled = pairing_.pairs;
+      drop_doubtful();
+      const Prints here = forced();
+      const std::set<size_t> known = vouched();
+      auto pair = pair_on_trial({dump_, reference_, candidate_, pairing_, here, there_, off_, known}, work_);
+      if (!pair || !tried_.insert(pair->boundary).second) {  // none, or one that was dropped since
+        restore(settled);
+        break;
+      }
+      add(*pair);
+      settle();
+    }
+    restore(before);
+    pair_result();
+  }
+
+ private:
+  // Names and content, until they add nothing.
+  void settle() {
     for (int round = 0; round < static_cast<int>(limits_.rounds.value); ++round) {
       const bool changed = carry_names();
       if (!changed && round > 0) break;
@@ -40,10 +63,15 @@ class InStepPairer {
       more_(pairing_, here);
       if (!changed && pairing_.pairs.size() == paired) break;
     }
-    restore(before);
   }
 
- private:
+  void drop_doubtful() {
+    drop_if([&](const PortPair& pair) {
+      return by_content(pair) && !carried_.contains(pair.boundary) && !tried_.contains(pair.boundary) &&
+             (pair.confidence < kPairLimits.program.sure || pair.distance > kPairLimits.chain.learn_distance);
+    });
+  }
+
   // Is there anything that could be paired otherwise?
   bool in_doubt(const std::vector<PortPair>& before) const {
     return pairing_.pairs.size() < before.size() || std::any_of(pairing_.unmatched.begin(), pairing_.unmatched.end(),
@@ -98,6 +126,7 @@ class InStepPairer {
     std::map<size_t, const PortPair*> pairs;
     for (const PortPair& pair : pairing_.pairs) pairs[pair.boundary] = &pair;
     off_.clear();
+    work_ -= work_of_a_replay_;
     return reference_prints(
         dump_, reference_, nullptr, [&](size_t b, const at::Tensor& value) -> std::optional<at::Tensor> {
           const auto pair = pairs.find(b);
@@ -143,6 +172,33 @@ class InStepPairer {
                     !agrees && on ? ", what follows from it agrees" : "");
   }
 
+  std::set<size_t> vouched() const {
+    std::set<size_t> known = tried_;
+    for (const auto& [b, line] : carried_) known.insert(b);
+    return known;
+  }
+
+  // The model's result, whatever it holds, where one tensor is left of its size and lies behind all that is paired.
+  void pair_result() {
+    const auto result = reference_.find("");
+    if (!result || !reference_.boundaries[*result].comparable || reference_.covered_by(pairing_.marked)[*result])
+      return;
+    const Value& value = reference_.boundaries[*result].value;
+    size_t first = *result, last = 0, found = 0, count = 0;
+    for (size_t b = 0; b < *result; ++b)  // a module that returns it
+      if (reference_.boundaries[b].value.id == value.id && reference_.boundaries[b].comparable)
+        first = std::min(first, b);
+    for (const PortPair& pair : pairing_.pairs) last = std::max(last, pair.candidate);
+    for (const size_t c : pairing_.unmatched)
+      if (!candidate_[c].of_op && elements_of(c) == value.elements()) found = c, ++count;
+    if (count != 1 || found < last || pairing_.pairs.empty()) return;
+    Layout layout;
+    if (candidate_[found].shape != value.shape) layout.reshape = value.shape;
+    add({first, found, layout, kPairLimits.trial.by_size, "the only tensor left of its size, behind all others", 1});
+  }
+
+  int64_t elements_of(size_t c) const { return c10::multiply_integers(candidate_[c].shape); }
+
   // What was doubtful and found nothing better is still the best that is known.
   void restore(const std::vector<PortPair>& before) {
     std::set<size_t> free(pairing_.unmatched.begin(), pairing_.unmatched.end());
@@ -155,8 +211,11 @@ class InStepPairer {
   const Dump& dump_;
   const Program& reference_;
   const std::vector<CandidateTensor>& candidate_;
+  const Prints& there_;
   const PairMore& more_;
+  double work_ = 0, work_of_a_replay_ = 0;       // multiplications: left for trials, of one replay
   std::map<size_t, std::string> carried_;        // by boundary: what it was learned from
+  std::set<size_t> tried_;                       // boundaries paired on trial
   std::map<size_t, double> off_;                 // by boundary, of the last replay
   std::set<std::pair<size_t, size_t>> refused_;  // (boundary, candidate)
 };
@@ -164,8 +223,8 @@ class InStepPairer {
 }  // namespace
 
 void pair_in_step(PortPairing& pairing, const Dump& dump, const Program& reference,
-                  const std::vector<CandidateTensor>& candidate, const PairMore& more) {
-  InStepPairer(pairing, dump, reference, candidate, more).run();
+                  const std::vector<CandidateTensor>& candidate, const Prints& there, const PairMore& more) {
+  InStepPairer(pairing, dump, reference, candidate, there, more).run();
 }
 
 }  // namespace parity

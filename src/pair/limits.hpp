@@ -109,6 +109,24 @@ struct FamilyLimits {
   Constant carried_sure{.95, "the same where its own content agrees"};
 };
 
+/// Pairs on trial (pair/trials.cpp).
+struct TrialLimits {
+  Constant ends{3, "values that do not come out whose stretches are searched: the first holds the fault nearly always"};
+  Constant boundaries{32, "of a stretch, from its beginning: more than an attention layer's ops"};
+  Constant candidates{24, "free tensors that fit, from there: as `content.most_links`"};
+  Constant followers{16, "boundaries that the program goes on for: past attention, or a feed-forward layer"};
+  Constant least_gain{1.5, "powers of ten over all: a bf16 value (.005) that was unlike (.3)"};
+  Constant agrees{.5, "of a power of ten, from which a value agrees with the pair and not without"};
+  Constant sure{3, "values that agree with a pair and not without: no other pair is tried beside it"};
+  Constant clearly{1.05, "by which a later boundary must gain more: views and copies of one gain alike"};
+  Constant confidence{.85, "as of a learned name when what follows agrees: only so would it"};
+  Constant by_size{.6, "confidence of a result that is the only tensor left of its size, behind all others"};
+  Constant most{64, "pairs on trial in one comparison"};
+  Constant work{2e11,
+                "multiplications that they may take with the replays between them, some 5 s on two cores: small models "
+                "are tried whole"};
+};
+
 struct PairLimits {
   ContentLimits content;
   NameLimits name;
@@ -116,6 +134,7 @@ struct PairLimits {
   ChainLimits chain;
   ProgramLimits program;
   FamilyLimits family;
+  TrialLimits trial;
 };
 
 inline constexpr PairLimits kPairLimits;

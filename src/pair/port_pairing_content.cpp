@@ -153,7 +153,7 @@ PortPairing pair_recordings(const Dump& dump, const Program& reference, const st
       pair_by_content(known, fused, reference, values, there, [](const NamedTensor&) { return true; });
   };
   more(pairing, here);
-  pair_in_step(pairing, dump, reference, candidate, more);
+  pair_in_step(pairing, dump, reference, candidate, there, more);
   pairing.notes.insert(pairing.notes.end(), fused.begin(), fused.end());
   name_repeats(pairing, candidate);
   return pairing;

@@ -95,6 +95,17 @@ void weight_faults(const ProgramIndex& program, int index, const char* argument,
                   });
 }
 
+// Another norm's gain.
+void vector_weights(const ProgramIndex& program, int index, Hypotheses& to) {
+  const bool product = program.op(index).name == "aten::mul.Tensor";
+  const std::vector<std::pair<const char*, size_t>> arguments =
+      product ? std::vector<std::pair<const char*, size_t>>{{"self", 0}, {"other", 1}}
+              : std::vector<std::pair<const char*, size_t>>{{"weight", 2}};
+  for (const auto& [argument, position] : arguments)
+    if (const Leaf* own = program.leaf(program.argument(index, position)); own && own->value.shape.size() == 1)
+      other_weights(program, index, argument, *own, false, to);
+}
+
 }  // namespace
 
 // A fused projection's equal parts in another order, a product of another size, weights rounded on the way.
@@ -144,6 +155,7 @@ void linear_faults(const ProgramIndex& program, int index, Hypotheses& to) {
     });
     weight_faults(program, index, "mat2", 2, to);
   }
+  if (name == "aten::mul.Tensor" || name == "aten::native_layer_norm") vector_weights(program, index, to);
   if (name == "aten::mm") weight_faults(program, index, "mat2", 1, to);
   if (name == "aten::convolution" && program.argument(index, 2) >= 0)
     add_fault(to, program, index, "missing bias", "convolution's bias left out", [](OpCall& call) {

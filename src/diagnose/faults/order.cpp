@@ -125,6 +125,21 @@ std::vector<std::vector<int64_t>> taken_apart(const std::vector<int64_t>& in, co
   return groups;
 }
 
+// Heads group by group where each key head serves its neighbours, or the other way.
+void grouped_heads(const ProgramIndex& program, int index, const std::vector<int64_t>& out, int64_t axis,
+                   Hypotheses& to) {
+  for (int64_t groups = 2; groups < out[axis] && groups <= 16; ++groups)
+    if (out[axis] % groups == 0)
+      add_joint(to, program, index, "permuted heads", fmt::format("heads group by group, {} groups", groups),
+                [axis, groups](OpCall& call) {
+                  const at::Tensor heads = *call.run_again()[0];
+                  return Results{heads.unflatten(axis, {groups, heads.size(axis) / groups})
+                                     .transpose(axis, axis + 1)
+                                     .flatten(axis, axis + 1)
+                                     .contiguous()};
+                });
+}
+
 // One axis taken apart: its parts in another order.
 void parted(const ProgramIndex& program, int index, const std::vector<int64_t>& out, const std::vector<int64_t>& parts,
             Hypotheses& to) {
@@ -149,6 +164,7 @@ void parted(const ProgramIndex& program, int index, const std::vector<int64_t>& 
               });
     if (!heads) to.back().rank = 1;  // a rotation that pairs otherwise says more
   }
+  if (heads && parts.size() == 2) grouped_heads(program, index, out, parts[0], to);
 }
 
 void moved(const ProgramIndex& program, int index, Hypotheses& to) {

@@ -117,10 +117,12 @@ struct Frequencies {
   double base() const { return std::exp(log_ratio * static_cast<double>(half)); }
 
   // By their base alone: not scaled for longer texts, as YaRN and Llama 3 scale the slow ones.
-  at::Tensor plain() const {
+  at::Tensor plain() const { return plain(log_ratio); }
+  at::Tensor plain(double ratio) const {
     const at::Tensor place = at::arange(each.size(-1), each.options()).remainder(half);
-    return each.narrow(-1, 0, 1) * (-log_ratio * place).exp();
+    return each.narrow(-1, 0, 1) * (-ratio * place).exp();
   }
+  bool scaled() const { return (plain() / each - 1).abs().max().item<double>() >= kRecognition.listed; }
 
   at::Tensor each;
   int64_t half = 0;
@@ -134,9 +136,15 @@ at::Tensor rotated_by(const at::Tensor& angles, const OtherBase& base) {
 
 at::Tensor not_scaled(const at::Tensor& angles) {
   const Frequencies f(angles);
-  const at::Tensor by = f.plain() / f.each;
-  if ((by - 1).abs().max().item<double>() < kRecognition.listed) throw std::runtime_error("not scaled as it is");
-  return angles * by;
+  if (!f.scaled()) throw std::runtime_error("not scaled as it is");
+  return angles * (f.plain() / f.each);
+}
+
+// Where the scaling begins at the second frequency, the ratio of the first two does not give the base.
+at::Tensor not_scaled_of(const at::Tensor& angles, double base) {
+  const Frequencies f(angles);
+  if (!f.scaled()) throw std::runtime_error("not scaled as it is");
+  return angles * (f.plain(std::log(base) / static_cast<double>(f.half)) / f.each);
 }
 
 // Angles: what cos and sin are taken of.
@@ -166,6 +174,9 @@ void angles(const ProgramIndex& program, int index, Hypotheses& to) {
   for (const OtherBase& base : other_bases())
     add("RoPE theta", base.words(), [base](const at::Tensor& a) { return rotated_by(a, base); });
   add("RoPE theta", "frequencies by their base alone, none of them scaled", not_scaled);
+  for (const double base : kRopeBases)
+    add("RoPE theta", fmt::format("frequencies of base {:g}, none of them scaled", base),
+        [base](const at::Tensor& a) { return not_scaled_of(a, base); });
 }
 
 }  // namespace
