@@ -54,10 +54,22 @@ std::string verdict(const OpError& e, const OpBound* bound) {
   return "";
 }
 
+// A line for scripts/op_bounds.
+void print_measured(const OpRow& row, const OpVariant& variant, at::ScalarType storage, const OpCase& c,
+                    const OpError& e) {
+  const OpBound none{storage, {}, {}}, *bound = bound_of(variant, storage);
+  const OpBound& b = bound != nullptr ? *bound : none;
+  const auto limit = [](const std::optional<double>& x) { return x ? fmt::format("{:g}", *x) : ""; };
+  fmt::print(stderr, "{}\n",
+             fmt::format("{};{};{};{};{:.3g};{};{:.3g};{};[{}] got {:a} want {:a}", row.name, variant.name,
+                         short_dtype_name(storage), c.name, e.max_ulp, limit(b.ulp), e.rel_l2, limit(b.rel_l2), e.worst,
+                         e.worst_actual, e.worst_expected));
+}
+
 }  // namespace
 
 TEST_CASE("ops: every op of the table holds its bound in every precision, in every variant") {
-  const bool print = std::getenv("PARITY_PRINT_OPS");  // to measure: PARITY_PRINT_OPS=1 parity-tests -tc="ops: every*"
+  const bool print = std::getenv("PARITY_PRINT_OPS");  // scripts/op_bounds
   for (const OpRow* row : op_table())
     for (const OpVariant& variant : variants_of(*row))
       for (const auto storage : kStorages)
@@ -67,11 +79,7 @@ TEST_CASE("ops: every op of the table holds its bound in every precision, in eve
           CAPTURE(short_dtype_name(storage));
           CAPTURE(c.name);
           const auto e = error_of(*row, variant, c, storage);
-          if (print)
-            fmt::print(stderr, "{}\n",
-                       fmt::format("{};{};{};{};{:.3g};{:.3g};[{}] got {:a} want {:a}", row->name, variant.name,
-                                   short_dtype_name(storage), c.name, e.max_ulp, e.rel_l2, e.worst, e.worst_actual,
-                                   e.worst_expected));
+          if (print) print_measured(*row, variant, storage, c, e);
           CHECK(verdict(e, bound_of(variant, storage)) == "");
         }
 }

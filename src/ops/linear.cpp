@@ -58,13 +58,15 @@ std::vector<OpCase> two_samples() {
 const OpRow& linear_row() {
   // Worst measured: fp64 31 u at 'long sums', fp32 4.8 u at 'long sums', bf16 0.43 u at 'tokens'; own: fp64
   // 10 u, fp32 6.8 u, both at 'long sums' (sixteen partial sums of fp32 where LibTorch has more), bf16 0.43 u.
+  // Vectors of 128 bits have a quarter of these partial sums: own, on an emulated Nehalem, fp64 18.5 u, fp32 14.2 u
+  // (scripts/op_bounds; bounds are twice the worst of all its settings).
   // Largest ULP distance there, fp32: [446] got -0x1.60bep-11 want -0x1.607363fb71e52p-11 ('long sums').
   static const OpRow row{"linear",
                          reference,
                          run,
                          cases,
                          {{at::kDouble, {}, 62}, {at::kFloat, {}, 10}, {at::kBFloat16, {}, 0.6}},
-                         {{"own", run_own, {{at::kDouble, {}, 20}, {at::kFloat, {}, 13}, {at::kBFloat16, {}, 0.6}}}}};
+                         {{"own", run_own, {{at::kDouble, {}, 37}, {at::kFloat, {}, 28}, {at::kBFloat16, {}, 0.6}}}}};
   return row;
 }
 

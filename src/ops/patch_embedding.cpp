@@ -60,9 +60,13 @@ std::vector<OpCase> images() {
 
 const OpRow& patch_embedding_row() {
   // Worst measured: fp64 2 u at 'image to video, two samples', fp32 2.5 u at '1x2x2', bf16 0.44 u at 'image to video,
-  // two samples'. Largest ULP distance there, fp32: [3836] got -0x1.b46p-15 want -0x1.b421579f24p-15 ('1x2x2').
-  static const OpRow row{
-      "patch_embedding", reference, run, cases, {{at::kDouble, {}, 4}, {at::kFloat, {}, 5}, {at::kBFloat16, {}, 0.6}}};
+  // two samples'; fp64 4.2 u there under MKL_CBWR=COMPATIBLE (scripts/op_bounds). Largest ULP distance there, fp32:
+  // [3836] got -0x1.b46p-15 want -0x1.b421579f24p-15 ('1x2x2').
+  static const OpRow row{"patch_embedding",
+                         reference,
+                         run,
+                         cases,
+                         {{at::kDouble, {}, 8.4}, {at::kFloat, {}, 5}, {at::kBFloat16, {}, 0.6}}};
   return row;
 }
 
