@@ -151,4 +151,8 @@ TEST_CASE("report: logits in every file, and nothing where there are none") {
   CHECK(line.find("token [1], word 1 becomes 0") != std::string::npos);
   CHECK(markdown_logits(r).find("| dump: lm_head, bf16 | 2 |") != std::string::npos);
   CHECK(console_summary(r, false).find(line) != std::string::npos);
+  const at::Tensor same = logits({{4, 3, 0}});
+  r.logits.push_back({"other", "", "", "fp32", measure_logits(same, same)});
+  REQUIRE(logit_lines(r).size() == 2);
+  CHECK(logit_lines(r).at(1) == "logits: the same distribution in 1 of 2 runs");
 }

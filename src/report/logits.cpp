@@ -40,13 +40,20 @@ json flip_json(const std::optional<TopFlip>& flip) {
 
 std::vector<std::string> logit_lines(const Report& report) {
   std::vector<std::string> out;
+  size_t equal = 0;
   for (const LogitPair& pair : report.logits) {
     const LogitStats& s = pair.stats;
+    if (s.kl_max == 0. && s.not_finite == 0) {
+      ++equal;
+      continue;
+    }
     std::string line = fmt::format("logits ({}): KL mean {}, p99 {}, {}; top-5 overlap {}", place_of(pair),
                                    number(s.kl_mean), number(s.kl_p99), flips_text(s), share(s.top5_overlap));
     if (s.not_finite > 0) line += fmt::format("; {} of {} tokens without finite logits", s.not_finite, s.tokens);
     out.push_back(std::move(line));
   }
+  if (equal > 0)
+    out.push_back(fmt::format("logits: the same distribution in {} of {} runs", equal, report.logits.size()));
   return out;
 }
 

@@ -8,7 +8,7 @@
 
 namespace parity {
 
-/// A sentence for each pair of logits, for a terminal and for report.html.
+/// A sentence for each pair of logits that differ and one for the others, for a terminal and for report.html.
 std::vector<std::string> logit_lines(const Report& report);
 /// A section of report.md; "" where no logits were compared.
 std::string markdown_logits(const Report& report);
