@@ -3,6 +3,7 @@
 The user's frame is the innermost one outside libraries that only compute (PyTorch, JAX, einops), the standard library and this package. File names are
 those below the folder they were imported from, so that no recording tells whose home directory it was made in. Needs neither torch nor jax.
 """
+import functools
 import os
 import sys
 import sysconfig
@@ -22,9 +23,15 @@ def file_name(path):
     """`path` below the longest entry of sys.path that it lies in, with "/"; its last part alone where it lies in none."""
     if path.startswith("<"):  # made at run time ("<stdin>", "<eval_with_key>.3 from /home/…")
         return path.split(" ")[0]
+    return _below(path, tuple(sys.path), os.getcwd())
+
+
+@functools.lru_cache(maxsize=4096)
+def _below(path, entries, folder):
+    """A model has lines by the hundred in a dozen files: once a file, as making each entry absolute was most of what keeping the lines cost."""
     path, best = os.path.abspath(path), ""
-    for entry in sys.path:
-        entry = os.path.abspath(entry or os.getcwd()).rstrip(os.sep) + os.sep
+    for entry in entries:
+        entry = os.path.abspath(entry or folder).rstrip(os.sep) + os.sep
         if len(best) < len(entry) > 1 and path.startswith(entry):
             best = entry
     return path[len(best):].replace(os.sep, "/") if best else os.path.basename(path)
