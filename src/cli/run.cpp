@@ -29,7 +29,7 @@ struct RunOptions {
   Common common;
   Attachments attachments;
   std::string layer = "all", model, variant = "aten", html, thresholds, out = "reports/latest";
-  std::vector<std::string> references;
+  std::vector<std::string> references, take;
   std::vector<std::string> dtypes = {"fp64", "fp32", "bf16", "fp16"}, modes = {"forced", "free"};
 };
 
@@ -59,6 +59,8 @@ class Run {
   }
 
   int run() {
+    if (!options_.take.empty() && std::count(options_.modes.begin(), options_.modes.end(), "free") == 0)
+      throw Error("--take says who computes what in the free run; --mode leaves that out");
     if (!options_.thresholds.empty()) set_model_limits(read_model_limits(options_.thresholds));
     check_attachments(options_.attachments);
     std::vector<fs::path> files(options_.references.begin(), options_.references.end());
@@ -108,6 +110,8 @@ class Run {
     job.free = std::count(options_.modes.begin(), options_.modes.end(), "free") > 0;
     if (options_.variant != "aten") job.given = fmt::format(" --variant {}", options_.variant);
     if (!options_.thresholds.empty()) job.given += fmt::format(" --thresholds {}", shell_word(options_.thresholds));
+    job.take = TakeRules(options_.take);
+    for (const std::string& rule : options_.take) job.given += fmt::format(" --take {}", shell_word(rule));
     job.reference_name = files > 1 ? name : "";
     job.progress = [&](const std::string& step) { progress.step(name + " " + step); };
     job.kernels = kernels;
@@ -130,6 +134,7 @@ class Run {
     for (const std::string& warning : result.warnings) report_.warnings.push_back(name + ": " + warning);
     const Side side = describe_side(dump);
     report_.candidate.details["variant"] = options_.variant;  // what the re-implementation's ops call (src/ops)
+    if (!options_.take.empty()) report_.candidate.details["take"] = options_.take;
     report_.candidate.producer = "parity-check " PARITY_VERSION;
     if (files == 1) {
       report_.reference = side;
@@ -189,6 +194,10 @@ void add_run(CLI::App& app, Action& action, const std::string& command_line) {
                   "Whose kernels the ops call: LibTorch's, or our own where there are any")
       ->check(CLI::IsMember({"aten", "own"}))
       ->capture_default_str();
+  run->add_option("--take", options->take,
+                  "Hybrid free run: this op or module is the reference's program (=reference) or the port (=port, the "
+                  "default) on what the others gave; may be repeated, later rules win")
+      ->type_name("GLOB=reference|port");
   run->add_option("--thresholds", options->thresholds, "Limits other than the defaults, with reasons (JSON)")
       ->check(existing_file())
       ->type_name("FILE");

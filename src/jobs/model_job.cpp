@@ -8,6 +8,7 @@
 #include "core/glob.hpp"
 #include "core/shell.hpp"
 #include "jobs/candidate_runs.hpp"
+#include "jobs/hybrid.hpp"
 #include "jobs/model_logits.hpp"
 #include "jobs/propagation.hpp"
 #include "jobs/reference_values.hpp"
@@ -75,6 +76,7 @@ class MainJob {
     const auto model = make_(dump_, Precision::recorded);
     result_.candidate = model->description();
     pairing_ = pair_points(program_, *model, record_points(*model, program_));
+    taken_ = options_.take.from_reference(program_, pairing_);
   }
 
   bool wanted(const Pair& pair) const {
@@ -96,7 +98,8 @@ class MainJob {
     }
     if (options_.free) {
       options_.progress(dtype + " free-running");
-      run.free = run_free(*make_(dump_, precision), program_, pairing_);
+      run.free = options_.take.empty() ? run_free(*make_(dump_, precision), program_, pairing_)
+                                       : run_hybrid(make_, dump_, program_, pairing_, precision, taken_);
       run.own = on_own_inputs(dump_, program_, pairing_.marked, precision, run.reference.values, run.free);
     }
     for (const std::string& op : run.reference.lowered) result_.warnings.push_back("not fp64 in the oracle: " + op);
@@ -234,6 +237,7 @@ class MainJob {
   std::string recorded_;
   ModelLogits logits_;
   Pairing pairing_;
+  std::vector<bool> taken_;  // by boundary: the reference computes it in the free run
   std::vector<std::string> opaque_;
   std::optional<Local> logic_;
   std::map<size_t, double> amplification_;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/result.hpp"
+#include "jobs/take_rules.hpp"
 #include "models/model.hpp"
 #include "trace/program.hpp"
 
@@ -15,6 +16,7 @@ struct MainJobOptions {
   std::string layer = "all";                                           // globs on reference or candidate paths
   std::vector<std::string> dtypes = {"fp64", "fp32", "bf16", "fp16"};  // those that apply to the recording
   bool forced = true, free = true;
+  TakeRules take;                   // of the free run: which ops the reference's program computes instead of the port
   Kernels kernels = Kernels::aten;  // what the factory's models call; decides how equal to LibTorch's they must be
   std::string given;           // options that decide verdicts, for the line that runs a row again: " --thresholds 'x'"
   std::string reference_name;  // set in every row when there are several references
