@@ -13,11 +13,13 @@ using namespace parity::test;
 
 namespace {
 
-Report run_with(const WanOps& ops, const std::string& dump_name, const std::vector<std::string>& dtypes) {
+Report run_with(const WanOps& ops, const std::string& dump_name, const std::vector<std::string>& dtypes,
+                Kernels kernels = Kernels::aten) {
   const Dump dump(reference_dump(dump_name));
   at::set_num_threads(dump.provenance().value("threads", 1));
   MainJobOptions options;
   options.dtypes = dtypes;
+  options.kernels = kernels;
   const auto make = [&](const Dump& d, Precision precision) { return port_wan(d, precision, ops); };
   Report report;
   report.ops = run_main_job(dump, load_program(dump), make, options).rows;
@@ -130,6 +132,36 @@ TEST_CASE("main job: each seeded fault turns the run red and is the first diverg
     CHECK(gate_name(first->gate) == gate_name(fault.gate));
     CHECK_FALSE(first->diagnosis.empty());
   }
+}
+
+TEST_CASE("main job: on kernels of our own the right model passes, and each seeded fault is the first divergence") {
+  const Report right =
+      run_with(wan_ops(Kernels::own), "skyreels-v2-i2v.bf16.h5", {"fp64", "fp32", "bf16"}, Kernels::own);
+  CHECK(overall(right) == Verdict::pass);
+  const bool differ = std::any_of(right.ops.begin(), right.ops.end(), [](const OpResult& row) {
+    return row.dtype == "fp64" && row.logic.rel_l2.value_or(0) > 0;
+  });
+  CHECK(differ);  // two codes, not one with itself
+  for (const SeededFault& fault : kFaults) {
+    CAPTURE(fault.name);
+    WanOps ops = wan_ops(Kernels::own);
+    fault.put_in(ops);
+    const Report report = run_with(ops, fault.dump, {"fp64", "bf16"}, Kernels::own);
+    const OpResult* first = first_divergence(report);
+    REQUIRE(first != nullptr);
+    CHECK(first->candidate_path == fault.first_path);
+  }
+}
+
+TEST_CASE("main job: a convolution of our own that rounds its input is red") {
+  WanOps ops = wan_ops(Kernels::own);
+  ops.patch_embedding = [](const auto& x, const auto& weight, const auto& bias) {
+    return ops::own_patch_embedding(x.to(at::kHalf).to(x.scalar_type()), weight, bias);
+  };
+  const Report report = run_with(ops, "skyreels-v2-t2v.fp32.h5", {"fp32"}, Kernels::own);
+  const OpResult* first = first_divergence(report);
+  REQUIRE(first != nullptr);
+  CHECK(first->candidate_path == "patch_embedding");
 }
 
 TEST_CASE("main job: LayerNorm eps is found on whatever kernels this process runs") {  // scripts/any_cpu, ctest

@@ -14,6 +14,7 @@
 #include "core/progress.hpp"
 #include "core/shell.hpp"
 #include "jobs/model_job.hpp"
+#include "jobs/rows.hpp"
 #include "jobs/sides.hpp"
 #include "judge/model_limits.hpp"
 #include "report/sink.hpp"
@@ -28,7 +29,7 @@ namespace fs = std::filesystem;
 struct RunOptions {
   Common common;
   Attachments attachments;
-  std::string layer = "all", model, variant = "aten", html, thresholds, out = "reports/latest";
+  std::string layer = "all", model, variant, html, thresholds, out = "reports/latest";
   std::vector<std::string> references, take;
   std::vector<std::string> dtypes = {"fp64", "fp32", "bf16", "fp16"}, modes = {"forced", "free"};
 };
@@ -96,19 +97,16 @@ class Run {
       throw Error(fmt::format(
           "{}: no C++ re-implementation of model '{}'; compare two recordings instead: parity-check compare REF CAND",
           file.string(), dump.model()));
-    const Kernels kernels = options_.variant == "own" ? Kernels::own : Kernels::aten;
-    if (kernels == Kernels::own && !entry->own_kernels)
-      throw Error(
-          fmt::format("--variant own: model '{}' has no kernels of its own; gpt2 and gpt-oss have", entry->name));
     ++compared_;
     set_threads(options_.common, &dump);
     const Program program = load_program(dump);
+    const Kernels kernels = kernels_for(program, file);
     MainJobOptions job;
     job.layer = options_.layer;
     job.dtypes = options_.dtypes;
     job.forced = std::count(options_.modes.begin(), options_.modes.end(), "forced") > 0;
     job.free = std::count(options_.modes.begin(), options_.modes.end(), "free") > 0;
-    if (options_.variant != "aten") job.given = fmt::format(" --variant {}", options_.variant);
+    if (!options_.variant.empty()) job.given = fmt::format(" --variant {}", options_.variant);
     if (!options_.thresholds.empty()) job.given += fmt::format(" --thresholds {}", shell_word(options_.thresholds));
     job.take = TakeRules(options_.take);
     for (const std::string& rule : options_.take) job.given += fmt::format(" --take {}", shell_word(rule));
@@ -116,8 +114,18 @@ class Run {
     job.progress = [&](const std::string& step) { progress.step(name + " " + step); };
     job.kernels = kernels;
     const auto make = [&](const Dump& d, Precision precision) { return entry->make(d, precision, kernels); };
-    add(dump, run_main_job(dump, program, make, job), name, files);
+    MainJobResult result = run_main_job(dump, program, make, job);
+    result.candidate += kernels == Kernels::own ? ", kernels of our own" : ", LibTorch's kernels";
+    add(dump, std::move(result), name, files);
     return true;
+  }
+
+  // Our own where nothing else is asked for and there are any for the recording's dtype.
+  Kernels kernels_for(const Program& program, const fs::path& file) const {
+    const bool half = recorded_dtype(program) == "fp16";
+    if (half && options_.variant == "own")
+      throw Error(fmt::format("{}: --variant own has no kernels for fp16; use --variant aten", file.string()));
+    return half || options_.variant == "aten" ? Kernels::aten : Kernels::own;
   }
 
   void add(const Dump& dump, MainJobResult result, const std::string& name, size_t files) {
@@ -133,7 +141,8 @@ class Run {
     report_.coverage[name] = std::move(result.coverage);
     for (const std::string& warning : result.warnings) report_.warnings.push_back(name + ": " + warning);
     const Side side = describe_side(dump);
-    report_.candidate.details["variant"] = options_.variant;  // what the re-implementation's ops call (src/ops)
+    report_.candidate.details["variant"] =
+        options_.variant.empty() ? "own" : options_.variant;  // what the re-implementation's ops call (src/ops)
     if (!options_.take.empty()) report_.candidate.details["take"] = options_.take;
     report_.candidate.producer = "parity-check " PARITY_VERSION;
     if (files == 1) {
@@ -191,9 +200,8 @@ void add_run(CLI::App& app, Action& action, const std::string& command_line) {
       ->delimiter(',')
       ->check(CLI::IsMember({"forced", "free"}));
   run->add_option("--variant", options->variant,
-                  "Whose kernels the ops call: LibTorch's, or our own where there are any")
-      ->check(CLI::IsMember({"aten", "own"}))
-      ->capture_default_str();
+                  "Whose kernels the ops call: LibTorch's, or our own where there are any (the default)")
+      ->check(CLI::IsMember({"aten", "own"}));
   run->add_option("--take", options->take,
                   "Hybrid free run: this op or module is the reference's program (=reference) or the port (=port, the "
                   "default) on what the others gave; may be repeated, later rules win")

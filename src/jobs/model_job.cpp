@@ -30,6 +30,9 @@ struct Local {  // what one precision's runs gave
   OwnInputs own;  // each op of the free run on the port's own values
 };
 
+// Kinds of ops that a model made with Kernels::own computes otherwise than LibTorch.
+bool has_own_kernel(std::string_view kind) { return kind == "linear" || kind == "attention" || kind == "conv"; }
+
 class MainJob {
  public:
   MainJob(const Dump& dump, const Program& program, const ModelFactory& make, const MainJobOptions& options)
@@ -121,7 +124,7 @@ class MainJob {
     JudgeInput in;
     in.precision = run.precision;
     in.is_fp64 = run.dtype == "fp64";
-    in.other_kernels = options_.kernels == Kernels::own && (pair.kind == "linear" || pair.kind == "attention");
+    in.other_kernels = options_.kernels == Kernels::own && has_own_kernel(pair.kind);
     in.reference_dtype = in.candidate_dtype = reference.scalar_type();
     if (!measure_pair(r, in, pair, run)) return r;
     judge_local(r, in);
@@ -223,8 +226,8 @@ class MainJob {
         OpResult r = judge_self_pair(pair, truth, dtype);
         r.reference = options_.reference_name;
         r.index = static_cast<int64_t>(program_.boundaries.size());
-        r.rerun = fmt::format("parity-check run --reference '{}' --layer 'optimised/*' --dtype {}{}",
-                              dump_.file().string(), dtype, options_.kernels == Kernels::own ? " --variant own" : "");
+        r.rerun = fmt::format("parity-check run --reference {} --layer 'optimised/*'{} --dtype {}",
+                              shell_word(dump_.file().string()), options_.given, dtype);
         result_.rows.push_back(std::move(r));
       }
     }

@@ -48,7 +48,6 @@ struct ModelEntry {
   std::string_view name;  // "wan"
   bool (*fits)(const Dump& dump);
   std::unique_ptr<PortedModel> (*make)(const Dump& dump, Precision precision, Kernels kernels);
-  bool own_kernels;  // is there anything that Kernels::own would change?
 };
 
 /// All re-implemented models.

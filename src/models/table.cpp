@@ -11,14 +11,13 @@ namespace parity {
 
 const std::vector<ModelEntry>& model_table() {
   static const std::vector<ModelEntry> table = {
-      {"wan", is_wan_transformer, [](const Dump& d, Precision p, Kernels) { return port_wan(d, p); }, false},
-      {"gpt2", is_gpt2, [](const Dump& d, Precision p, Kernels k) { return port_gpt2(d, p, gpt2_ops(k)); }, true},
-      {"wan-vae", is_wan_vae, [](const Dump& d, Precision p, Kernels) { return port_wan_vae(d, p, {}); }, false},
-      {"gpt-oss", is_gpt_oss, [](const Dump& d, Precision p, Kernels k) { return port_gpt_oss(d, p, gpt_oss_ops(k)); },
-       true},
-      {"umt5", is_umt5, [](const Dump& d, Precision p, Kernels k) { return port_umt5(d, p, umt5_ops(k)); }, true},
+      {"wan", is_wan_transformer, [](const Dump& d, Precision p, Kernels k) { return port_wan(d, p, wan_ops(k)); }},
+      {"gpt2", is_gpt2, [](const Dump& d, Precision p, Kernels k) { return port_gpt2(d, p, gpt2_ops(k)); }},
+      {"wan-vae", is_wan_vae, [](const Dump& d, Precision p, Kernels k) { return port_wan_vae(d, p, wan_vae_ops(k)); }},
+      {"gpt-oss", is_gpt_oss, [](const Dump& d, Precision p, Kernels k) { return port_gpt_oss(d, p, gpt_oss_ops(k)); }},
+      {"umt5", is_umt5, [](const Dump& d, Precision p, Kernels k) { return port_umt5(d, p, umt5_ops(k)); }},
       {"clip", is_clip_vision,
-       [](const Dump& d, Precision p, Kernels k) { return port_clip_vision(d, p, clip_ops(k)); }, true},
+       [](const Dump& d, Precision p, Kernels k) { return port_clip_vision(d, p, clip_ops(k)); }},
   };
   return table;
 }

@@ -13,6 +13,9 @@ namespace ops {
 /// -> (batch, heads, tokens, d), as LibTorch's kernel lays it out. Softmax in fp32 or wider, scale 1/sqrt(d).
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& mask);
 
+/// The same by our own kernel.
+at::Tensor own_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& mask);
+
 /// (batch, heads, tokens, d) -> (batch, tokens, heads * d).
 at::Tensor join_heads(const at::Tensor& x);
 

@@ -15,6 +15,10 @@ namespace ops {
 at::Tensor causal_conv3d(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                          const at::Tensor& before, int64_t time_stride);
 
+/// The same by our own kernel.
+at::Tensor own_causal_conv3d(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                             const at::Tensor& before, int64_t time_stride);
+
 }  // namespace ops
 
 const OpRow& causal_conv3d_row();

@@ -9,6 +9,12 @@ at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tenso
   return at::linear(x, weight, bias);
 }
 
+at::Tensor own_linear_nd(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
+  auto shape = x.sizes().vec();
+  shape.back() = weight.size(0);
+  return own_linear(x.reshape({-1, x.size(-1)}), weight.contiguous(), bias).view(shape);
+}
+
 }  // namespace ops
 
 namespace {

@@ -12,6 +12,9 @@ namespace ops {
 /// before the bias is added.
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias);
 
+/// The same by our own kernel.
+at::Tensor own_linear_nd(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias);
+
 }  // namespace ops
 
 const OpRow& linear_row();

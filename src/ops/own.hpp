@@ -37,6 +37,11 @@ at::Tensor own_causal_attention(const at::Tensor& q, const at::Tensor& k, const 
 /// As `encoder_attention`, in one pass over the keys; nothing is rounded but the result.
 at::Tensor own_encoder_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const ScoreForm& form);
 
+/// x (batch, in, frames, height, width), padded already, weight (out, in, kt, kh, kw), bias (out) or undefined, stride
+/// over frames, height and width -> (batch, out, …), the voxels under each output as a row of one linear layer: kt kh
+/// kw times the memory of x. An image and its weight have no frames.
+at::Tensor own_conv(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, at::IntArrayRef stride);
+
 /// x (rows, dim); weight (dim) or undefined: no norm; cos and sin (rows, dim / 2) or undefined: no rotation.
 at::Tensor own_norm_rope(const at::Tensor& x, const at::Tensor& weight, double eps, const at::Tensor& cos,
                          const at::Tensor& sin);

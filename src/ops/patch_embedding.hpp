@@ -13,6 +13,9 @@ namespace ops {
 /// pw); a bias may be undefined.
 at::Tensor patch_embedding(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias);
 
+/// The same by our own kernel.
+at::Tensor own_patch_embedding(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias);
+
 /// (batch, dim, f, h, w) -> (batch, f * h * w, dim), contiguous.
 at::Tensor tokens_of(const at::Tensor& patches);
 

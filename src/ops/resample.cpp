@@ -1,5 +1,7 @@
 #include "ops/resample.hpp"
 
+#include "ops/own.hpp"
+
 #include "core/dtype_kind.hpp"
 
 namespace parity {
@@ -13,6 +15,11 @@ at::Tensor double_pixels(const at::Tensor& x) {
 at::Tensor conv2d(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, int64_t stride,
                   int64_t padding) {
   return at::conv2d(x, weight, bias, stride, padding);
+}
+
+at::Tensor own_conv2d(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, int64_t stride,
+                      int64_t padding) {
+  return own_conv(at::constant_pad_nd(x, {padding, padding, padding, padding}), weight, bias, {stride, stride});
 }
 
 at::Tensor pad_below_right(const at::Tensor& x) { return at::constant_pad_nd(x, {0, 1, 0, 1}); }
@@ -85,6 +92,10 @@ at::Tensor interleaved_reference(const OpCase& c) {
 at::Tensor run_doubled(const OpCase& c) { return ops::double_pixels(c.in[0]); }
 at::Tensor run_same(const OpCase& c) { return ops::conv2d(c.in[0], c.in[1], c.in[2], 1, c.in[1].size(2) / 2); }
 at::Tensor run_halved(const OpCase& c) { return ops::conv2d(ops::pad_below_right(c.in[0]), c.in[1], c.in[2], 2, 0); }
+at::Tensor run_own(const OpCase& c) { return ops::own_conv2d(c.in[0], c.in[1], c.in[2], 1, c.in[1].size(2) / 2); }
+at::Tensor run_own_halved(const OpCase& c) {
+  return ops::own_conv2d(ops::pad_below_right(c.in[0]), c.in[1], c.in[2], 2, 0);
+}
 at::Tensor run_interleaved(const OpCase& c) { return ops::interleave_frames(c.in[0]); }
 
 std::vector<OpCase> pictures() { return {{"odd sizes", {spread({2, 6, 5, 3}, 1)}}}; }
@@ -110,22 +121,27 @@ const OpRow& double_pixels_row() {
 const OpRow& conv2d_row() {
   // Worst measured: fp64 5.9 u, fp32 4.1 u, both at '1x1, many channels', bf16 0.43 u at '3x3'.
   // Largest ULP distance there, fp32: [1242] got -0x1.3054p-10 want -0x1.30614ce18328dp-10 ('1x1, many channels').
+  // Own, on an emulated nehalem: fp64 4.3 u, fp32 3 u, bf16 0.43 u (scripts/op_bounds).
   static const OpRow row{"conv2d",
                          same_reference,
                          run_same,
                          convolutions,
-                         {{at::kDouble, {}, 12}, {at::kFloat, {}, 9}, {at::kBFloat16, {}, 0.6}}};
+                         {{at::kDouble, {}, 12}, {at::kFloat, {}, 9}, {at::kBFloat16, {}, 0.6}},
+                         {{"own", run_own, {{at::kDouble, {}, 8.6}, {at::kFloat, {}, 6.1}, {at::kBFloat16, {}, 0.6}}}}};
   return row;
 }
 
 const OpRow& conv2d_halving_row() {
   // Worst measured: fp64 2 u, fp32 2.2 u, bf16 0.44 u.
   // Largest ULP distance there, fp32: [204] got 0x1.657ap-9 want 0x1.6575af8f4181p-9.
-  static const OpRow row{"conv2d halving",
-                         halved_reference,
-                         run_halved,
-                         halvings,
-                         {{at::kDouble, {}, 5}, {at::kFloat, {}, 5}, {at::kBFloat16, {}, 0.6}}};
+  // Own: fp64 1.8 u, fp32 1.4 u, bf16 0.44 u (scripts/op_bounds).
+  static const OpRow row{
+      "conv2d halving",
+      halved_reference,
+      run_halved,
+      halvings,
+      {{at::kDouble, {}, 5}, {at::kFloat, {}, 5}, {at::kBFloat16, {}, 0.6}},
+      {{"own", run_own_halved, {{at::kDouble, {}, 3.6}, {at::kFloat, {}, 2.9}, {at::kBFloat16, {}, 0.6}}}}};
   return row;
 }
 

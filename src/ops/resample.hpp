@@ -15,6 +15,10 @@ at::Tensor double_pixels(const at::Tensor& x);
 at::Tensor conv2d(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, int64_t stride,
                   int64_t padding);
 
+/// The same by our own kernel.
+at::Tensor own_conv2d(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, int64_t stride,
+                      int64_t padding);
+
 /// A row and a column of zeros, below and at the right: what a convolution of three with stride 2 then halves.
 at::Tensor pad_below_right(const at::Tensor& x);
 

@@ -108,6 +108,7 @@ bool is_clip_vision(const Dump& dump) {
 ClipOps clip_ops(Kernels kernels) {
   ClipOps ops;
   if (kernels == Kernels::aten) return ops;
+  ops.patch_embedding = ops::own_patch_embedding;
   ops.linear = [](const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
     return ops::own_linear(x, weight, bias);
   };

@@ -5,6 +5,7 @@
 
 #include <functional>
 
+#include "models/model.hpp"
 #include "models/wan/config.hpp"
 #include "ops/activation.hpp"
 #include "ops/attention.hpp"
@@ -76,5 +77,8 @@ struct WanOps {
   std::function<at::Tensor(WanCast, const at::Tensor& x, at::ScalarType to)> cast =
       [](WanCast, const at::Tensor& x, at::ScalarType to) { return x.to(to); };
 };
+
+/// LibTorch's kernels, or our own for linear layers, attention and the patch embedding.
+WanOps wan_ops(Kernels kernels);
 
 }  // namespace parity

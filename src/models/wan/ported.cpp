@@ -108,6 +108,15 @@ at::ScalarType wan_low_dtype(const Dump& dump) {
       .scalar_type();
 }
 
+WanOps wan_ops(Kernels kernels) {
+  WanOps ops;
+  if (kernels == Kernels::aten) return ops;
+  ops.patch_embedding = ops::own_patch_embedding;
+  ops.linear = ops::own_linear_nd;
+  ops.attention = ops::own_attention;
+  return ops;
+}
+
 std::unique_ptr<PortedModel> port_wan(const Dump& dump, Precision precision, WanOps ops) {
   return std::make_unique<PortedWan>(dump, precision, std::move(ops));
 }

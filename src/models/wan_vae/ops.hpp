@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "models/model.hpp"
 #include "models/wan_vae/config.hpp"
 #include "models/wan_vae/feature_cache.hpp"
 #include "ops/activation.hpp"
@@ -44,5 +45,8 @@ struct WanVaeOps {
   std::function<at::Tensor(const at::Tensor& first)> keep_first = [](const at::Tensor&) { return at::Tensor(); };
   std::function<LatentScale(const WanVaeConfig&, at::ScalarType)> scale = latent_scale;
 };
+
+/// LibTorch's kernels, or our own for convolutions and attention.
+WanVaeOps wan_vae_ops(Kernels kernels);
 
 }  // namespace parity

@@ -103,6 +103,15 @@ bool is_wan_vae(const Dump& dump) {
   return dump.model() == "AutoencoderKLWan" && dump.has_weight("post_quant_conv.weight");
 }
 
+WanVaeOps wan_vae_ops(Kernels kernels) {
+  WanVaeOps ops;
+  if (kernels == Kernels::aten) return ops;
+  ops.causal_conv = ops::own_causal_conv3d;
+  ops.conv = ops::own_conv2d;
+  ops.attention = [](const auto& q, const auto& k, const auto& v) { return ops::own_attention(q, k, v, {}); };
+  return ops;
+}
+
 std::unique_ptr<PortedModel> port_wan_vae(const Dump& dump, Precision precision, WanVaeOps ops) {
   return std::make_unique<PortedWanVae>(dump, precision, std::move(ops));
 }
