@@ -40,6 +40,7 @@ void add_extract(CLI::App& app, Action& action);
 void add_replay(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);
 void add_gate(CLI::App& app, Action& action);
+void add_generate(CLI::App& app, Action& action);
 void add_export(CLI::App& app, Action& action);
 void add_weights(CLI::App& app, Action& action, const std::string& command_line);
 

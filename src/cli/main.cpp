@@ -29,6 +29,7 @@ int main(int argc, char** argv) {
   parity::cli::add_run(app, action, command_line);
   parity::cli::add_compare(app, action, command_line);
   parity::cli::add_weights(app, action, command_line);
+  parity::cli::add_generate(app, action);
   parity::cli::add_gate(app, action);
   parity::cli::add_export(app, action);
   parity::cli::add_video(app, action, command_line);

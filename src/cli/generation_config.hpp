@@ -1,0 +1,26 @@
+// What `generate` is told, on the command line and by a file.
+#pragma once
+#include <optional>
+#include <string>
+
+#include "cli/command.hpp"
+#include "pipeline/video.hpp"
+
+namespace parity::cli {
+
+struct GenerateOptions {
+  Common common;
+  GenerationOptions generation;
+  std::string config, pipeline, inputs, dtype = "bf16", vae_dtype = "fp32", out, record, reference;
+  std::optional<double> min_psnr;
+  double rate = 16;
+  bool blame = false;
+};
+
+/// Completes `options` from options.config: a pipeline's folder (model_index.json); a JSON file with `pipeline`,
+/// `inputs` and `reference` (relative to it) and any of steps, guidance, frames, height, width, seed, dtype, vae_dtype;
+/// or the name of an embedded one ("tiny-t2v"). What `command` was given on the command line stays. Throws Error: none
+/// of these, an unknown key, a value of another type, no inputs.
+void complete_from_config(GenerateOptions& options, const CLI::App& command);
+
+}  // namespace parity::cli
