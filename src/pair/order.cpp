@@ -80,4 +80,35 @@ void PairingOrder::find_known_values(const Program& reference, const std::vector
         counterpart[b] < 0 && reference.boundaries[b].path.find('/') != std::string::npos && known.contains(origin(b));
 }
 
+std::vector<size_t> before_their_causes(const Program& reference, const std::vector<std::pair<size_t, size_t>>& pairs) {
+  const size_t n = reference.boundaries.size();
+  const auto direct = reference.marked_ancestors(std::vector<bool>(n, true));
+  std::vector<int64_t> counterpart(n, -1), latest(n, -1);  // latest: counterpart of all that b is computed from
+  for (const auto& [b, c] : pairs) counterpart[b] = static_cast<int64_t>(c);
+  const auto most_lie_behind = [&](size_t boundary) {
+    std::vector<bool> seen(n, false);
+    std::vector<size_t> left = direct[boundary];
+    size_t causes = 0, behind = 0;
+    while (!left.empty()) {
+      const size_t a = left.back();
+      left.pop_back();
+      if (seen[a]) continue;
+      seen[a] = true;
+      causes += counterpart[a] >= 0, behind += counterpart[a] > counterpart[boundary];
+      left.insert(left.end(), direct[a].begin(), direct[a].end());
+    }
+    return behind > 1 && 2 * behind > causes;  // one alone may itself have been recorded late
+  };
+  std::vector<size_t> early;
+  size_t dependent = 0;
+  for (size_t b = 0; b < n; ++b) {
+    for (const size_t a : direct[b]) latest[b] = std::max({latest[b], counterpart[a], latest[a]});
+    if (counterpart[b] < 0 || latest[b] < 0) continue;
+    ++dependent;
+    if (latest[b] > counterpart[b] && most_lie_behind(b)) early.push_back(b);
+  }
+  const auto most = kPairLimits.program.contradictions * static_cast<double>(dependent);
+  return early.size() == 1 || static_cast<double>(early.size()) <= most ? early : std::vector<size_t>{};
+}
+
 }  // namespace parity

@@ -21,6 +21,11 @@ class PairingOrder {
     return !ordered_ || (after_[boundary] < place && place < before_[boundary]);
   }
 
+  /// The same for a tensor that may have been recorded once more, later: what it is computed from lies before it.
+  bool possible_later(size_t boundary, size_t candidate) const {
+    return !ordered_ || after_[boundary] < static_cast<int64_t>(candidate);
+  }
+
   /// Is the boundary an op's result that has a known counterpart under another name (the product whose view the module
   /// returns)? There is nothing left to pair.
   bool known_by_another_name(size_t boundary) const { return known_value_[boundary]; }
@@ -32,5 +37,11 @@ class PairingOrder {
   std::vector<bool> known_value_;        // by boundary
   bool ordered_ = true;
 };
+
+/// Of `pairs` (boundary, candidate tensor) those that cannot be: the candidate's tensor lies before the counterparts of
+/// most of what its boundary is computed from. Engines reuse memory, and a node that was not computed shows a value of
+/// an earlier run there, alike to the last bit. None where that is so of more than a tenth: the tensors are in no
+/// order.
+std::vector<size_t> before_their_causes(const Program& reference, const std::vector<std::pair<size_t, size_t>>& pairs);
 
 }  // namespace parity

@@ -31,6 +31,7 @@ class Pairer {
       for (const auto& [call, kinds] : here)
         if (const auto found = there.find(call); found != there.end() && found->second == kinds) same_ops_.insert(call);
     }
+    find_other_results();
   }
 
   PortPairing run() {
@@ -57,6 +58,27 @@ class Pairer {
   }
 
  private:
+  // What an engine names after a module need not be the module's first result ("resnet"), but, say, a pooled value
+  // ("resnet[1]"): it is the one result that has its shape when the first has not and the engine names none so.
+  void find_other_results() {
+    std::map<size_t, std::vector<size_t>> fitting;  // first result -> others of the shape of its namesake
+    for (size_t b = 0; b < reference_.boundaries.size(); ++b) {
+      const Boundary& boundary = reference_.boundaries[b];
+      const std::string& path = boundary.path;
+      if (!boundary.comparable || !path.ends_with(']') || path.find('/') != std::string::npos) continue;
+      const Key module{path.substr(0, path.rfind('[')), boundary.call};
+      const auto first = reference_.index.find(module);
+      const auto namesake = by_key_.find(module);
+      if (first == reference_.index.end() || namesake == by_key_.end() || by_key_.contains({path, boundary.call}))
+        continue;
+      const auto& shape = candidate_[namesake->second].shape;
+      if (shape == boundary.value.shape && shape != reference_.boundaries[first->second].value.shape)
+        fitting[first->second].push_back(b);
+    }
+    for (const auto& [first, others] : fitting)
+      if (others.size() == 1) instead_.emplace(first, others[0]), instead_of_.emplace(others[0], first);
+  }
+
   std::optional<PortPair> find(size_t b) const {
     const Boundary& boundary = reference_.boundaries[b];
     if (map_ != nullptr)
@@ -65,6 +87,11 @@ class Pairer {
         if (found == by_key_.end()) return std::nullopt;
         return PortPair{b, found->second, target->layout, 1, fmt::format("map line {}", target->line)};
       }
+    if (instead_.contains(b)) return std::nullopt;
+    if (const auto first = instead_of_.find(b); first != instead_of_.end()) {
+      const Boundary& named = reference_.boundaries[first->second];
+      return PortPair{b, by_key_.at({named.path, named.call}), {}, 1, "path, the result of this shape"};
+    }
     const auto found = by_key_.find({boundary.path, boundary.call});
     if (found == by_key_.end()) return std::nullopt;
     const bool op_result = boundary.path.find('/') != std::string::npos;
@@ -104,7 +131,8 @@ class Pairer {
   const std::vector<CandidateTensor>& candidate_;
   const NameMap* map_;
   std::map<Key, size_t> by_key_;
-  std::set<Key> same_ops_;  // module calls in which both sides ran the same ops
+  std::set<Key> same_ops_;                         // module calls in which both sides ran the same ops
+  std::map<size_t, size_t> instead_, instead_of_;  // first result -> the one that its namesake is, and back
 };
 
 }  // namespace

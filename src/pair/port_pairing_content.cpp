@@ -69,9 +69,9 @@ void pair_by_content(PortPairing& pairing, std::vector<std::string>& fused, cons
     if (pair.confidence >= limits.sure) known.emplace_back(pair.boundary, pair.candidate);
   const PairingOrder order(reference, known);
   const auto possible = [&](const Link& link) {
-    const size_t b = here.index[link.reference];
+    const size_t b = here.index[link.reference], c = there.index[link.candidate];
     return !order.known_by_another_name(b) &&
-           (order.possible(b, there.index[link.candidate]) || link.distance < limits.recorded_again);
+           (order.possible(b, c) || (link.distance < limits.recorded_again && order.possible_later(b, c)));
   };
   const AutoPairing found = pair_automatically(here.tensors, there.tensors, anchors, possible);
   fused = found.notes;
@@ -89,6 +89,21 @@ void pair_by_content(PortPairing& pairing, std::vector<std::string>& fused, cons
   std::erase_if(pairing.unmatched, [&](size_t c) { return taken.contains(c); });
   std::sort(pairing.pairs.begin(), pairing.pairs.end(),
             [](const PortPair& a, const PortPair& b) { return a.boundary < b.boundary; });
+}
+
+// Takes back pairs by content whose tensor was there before what it is computed from: memory of an earlier run.
+void drop_impossible(PortPairing& pairing, const Program& reference) {
+  std::vector<std::pair<size_t, size_t>> known;
+  for (const PortPair& pair : pairing.pairs) known.emplace_back(pair.boundary, pair.candidate);
+  const auto early = before_their_causes(reference, known);
+  std::erase_if(pairing.pairs, [&](const PortPair& pair) {
+    if (!pair.evidence.starts_with("content") || std::find(early.begin(), early.end(), pair.boundary) == early.end())
+      return false;
+    pairing.marked[pair.boundary] = false;
+    pairing.unmatched.push_back(pair.candidate);
+    return true;
+  });
+  std::sort(pairing.unmatched.begin(), pairing.unmatched.end());
 }
 
 bool shapes_differ(const PortPair& pair, const Program& reference, const std::vector<CandidateTensor>& candidate) {
@@ -153,6 +168,7 @@ PortPairing pair_recordings(const Dump& dump, const Program& reference, const st
       pair_by_content(known, fused, reference, values, there, [](const NamedTensor&) { return true; });
   };
   more(pairing, here);
+  drop_impossible(pairing, reference);
   pair_in_step(pairing, dump, reference, candidate, there, more);
   pairing.notes.insert(pairing.notes.end(), fused.begin(), fused.end());
   name_repeats(pairing, candidate);

@@ -23,6 +23,7 @@ from parity_probe.engines.onnxruntime import names
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TEXT = {"input_ids": np.random.RandomState(7).randint(3, 90, (2, 11))}
 IMAGE = {"pixel_values": np.random.RandomState(7).randn(2, 3, 40, 32).astype(np.float32)}
+SQUARE = {"pixel_values": np.random.RandomState(8).randn(2, 3, 28, 28).astype(np.float32)}
 SOUND = {"input_values": np.random.RandomState(7).randn(2, 700).astype(np.float32)}
 
 
@@ -67,8 +68,10 @@ def left_out(module, kind, place=0, operand=0):
     return change
 
 
-def weight(name, change):
+def weight(module, change):
+    """The weight that the module's product reads, however the exporter named it."""
     def apply(graph):
+        name = nodes(graph, module, "MatMul")[0].input[1]
         tensor = next(i for i in graph.initializer if i.name == name)
         tensor.CopyFrom(onnx.numpy_helper.from_array(np.ascontiguousarray(change(onnx.numpy_helper.to_array(tensor))), name))
     return apply
@@ -81,19 +84,31 @@ EXPORTS = {
                                                              max_position_embeddings=40), TEXT,
                        attribute("gpt_neox.layers.1.post_attention_layernorm", "LayerNormalization", "epsilon", 1e-2), "gpt_neox.layers.1.post_attention_layernorm"),
     "bloom": Export("Bloom", "BloomForCausalLM", dict(vocab_size=91, hidden_size=48, n_layer=3, n_head=4), TEXT,
-                    weight("transformer.h.1.mlp.dense_h_to_4h.weight", lambda w: w[::-1]), "transformer.h.1.mlp.dense_h_to_4h"),
+                    weight("transformer.h.1.mlp.dense_h_to_4h", lambda w: w[:, ::-1]), "transformer.h.1.mlp.dense_h_to_4h"),
     "t5_encoder": Export("T5", "T5EncoderModel", dict(vocab_size=91, d_model=48, d_kv=12, d_ff=104, num_layers=3, num_heads=4, feed_forward_proj="gated-gelu"), TEXT,
                          other_op("encoder.block.1.layer.1.DenseReluDense.act", "Tanh", "Erf"), "encoder.block.1.layer.1.DenseReluDense.act"),
     "resnet": Export("ResNet", "ResNetForImageClassification", dict(embedding_size=8, hidden_sizes=[12, 20], depths=[2, 2], layer_type="basic", num_labels=5), IMAGE,
-                     left_out("resnet.encoder.stages.1.layers.0", "Add"), "resnet.encoder.stages.1.layers.0"),
+                     left_out("resnet.encoder.stages.1.layers.1", "Add"), "resnet.encoder.stages.1.layers.1"),
     "segformer": Export("Segformer", "SegformerForImageClassification",
                         dict(num_encoder_blocks=2, depths=[1, 2], sr_ratios=[2, 1], hidden_sizes=[16, 24], num_attention_heads=[2, 3], patch_sizes=[7, 3], strides=[4, 2],
-                             mlp_ratios=[2, 2], num_labels=5), IMAGE, other_op("segformer.encoder.block.1.1.mlp.intermediate_act_fn", "Erf", "Tanh"),
-                        "segformer.encoder.block.1.1.mlp.intermediate_act_fn"),
+                             mlp_ratios=[2, 2], num_labels=5), IMAGE, attribute("segformer.stages.1.blocks.1.mlp.activation_fn", "Gelu", "approximate", "tanh"),
+                        "segformer.stages.1.blocks.1.mlp.activation_fn"),
     "wav2vec2": Export("Wav2Vec2", "Wav2Vec2Model", dict(vocab_size=20, hidden_size=48, num_hidden_layers=2, num_attention_heads=4, intermediate_size=80, conv_dim=[16, 16],
                                                          conv_stride=[5, 4], conv_kernel=[10, 4], num_feat_extract_layers=2, num_conv_pos_embeddings=8,
                                                          num_conv_pos_embedding_groups=4, apply_spec_augment=False), SOUND,
                        attribute("encoder.layers.1.final_layer_norm", "LayerNormalization", "epsilon", 1e-2), "encoder.layers.1.final_layer_norm"),
+    "olmo2": Export("Olmo2", "Olmo2ForCausalLM", dict(vocab_size=91, hidden_size=48, intermediate_size=104, num_hidden_layers=3, num_attention_heads=4,
+                                                      num_key_value_heads=2, max_position_embeddings=40), TEXT,
+                    other_op("model.layers.1.mlp.act_fn", "Sigmoid", "Tanh"), "model.layers.1.mlp.act_fn"),
+    "gptj": Export("GPTJ", "GPTJForCausalLM", dict(vocab_size=91, n_embd=48, n_layer=3, n_head=4, rotary_dim=8, n_positions=40), TEXT,
+                   other_op("transformer.h.1", "Add", "Sub", -1), "transformer.h.1"),
+    "dinov2": Export("Dinov2", "Dinov2Model", dict(hidden_size=48, num_hidden_layers=2, num_attention_heads=4, mlp_ratio=2, image_size=28, patch_size=7), SQUARE,
+                     attribute("encoder.layer.1.norm2", "LayerNormalization", "epsilon", 1e-2), "encoder.layer.1.norm2"),
+    "regnet": Export("RegNet", "RegNetForImageClassification", dict(embedding_size=8, hidden_sizes=[12, 20], depths=[1, 2], groups_width=4, num_labels=5), IMAGE,
+                     left_out("regnet.encoder.stages.1.layers.1", "Add"), "regnet.encoder.stages.1.layers.1"),
+    "clip_text": Export("CLIPText", "CLIPTextModel", dict(vocab_size=91, hidden_size=48, intermediate_size=104, num_hidden_layers=2, num_attention_heads=4,
+                                                          max_position_embeddings=40), TEXT,
+                        other_op("encoder.layers.1.mlp.activation_fn", "Sigmoid", "Tanh"), "encoder.layers.1.mlp.activation_fn"),
 }
 
 

@@ -45,7 +45,16 @@ void add_gross(Hypotheses& to, const ProgramIndex& program, int index, std::stri
   to.back().gross = !op.outputs.empty() && op.outputs[0] && !is_half(op.outputs[0]->dtype);
 }
 
-// Weights of the same shape that a port might have loaded instead: neighbours in the module, or another layer's.
+// Is it what an embedding looks words up in? A head may be tied to it, or be taken for tied.
+bool is_lookup_table(const ProgramIndex& program, const Leaf& leaf) {
+  const auto& ops = program.program().ops;
+  for (size_t i = 0; i < ops.size(); ++i)
+    if (ops[i].name == "aten::embedding" && program.argument(static_cast<int>(i), 0) == leaf.value.id) return true;
+  return false;
+}
+
+// Weights of the same shape that a port might have loaded instead: neighbours in the module, another layer's, the
+// embedding's.
 void other_weights(const ProgramIndex& program, int index, const char* argument, const Leaf& own, bool transposed,
                    Hypotheses& to) {
   const std::string name = weight_name(own);
@@ -56,9 +65,13 @@ void other_weights(const ProgramIndex& program, int index, const char* argument,
     const std::string other = weight_name(leaf);
     const bool neighbour = !other.empty() && up_one(other, 2) == up_one(name, 2);
     const bool layer = !neighbour && !other.empty() && without_numbers(other) == without_numbers(name);
-    if (!neighbour && !layer) continue;
+    const bool tied = !neighbour && !layer && !other.empty() && is_lookup_table(program, leaf);
+    if (!neighbour && !layer && !tied) continue;
     ++tried;
-    add_gross(to, program, index, neighbour && !layer ? "weights swapped" : "wrong layer's weights",
+    add_gross(to, program, index,
+              tied                  ? "tied weights"
+              : neighbour && !layer ? "weights swapped"
+                                    : "wrong layer's weights",
               fmt::format("{} instead of {}", other, name), [id = leaf.value.id, argument, transposed](OpCall& call) {
                 const at::Tensor weight = call.leaf(id);
                 call.set(argument, transposed ? weight.t() : weight);
