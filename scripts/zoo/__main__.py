@@ -1,4 +1,4 @@
-"""python -m zoo run | list | show | settings: see README.md beside this file.
+"""python -m zoo run | nameless | list | show | settings: see README.md beside this file.
 
     PYTHONPATH=scripts:probes/python .venv-models/bin/python -m zoo run --families 'qwen*,bert' --faults 6 --benign all --json /tmp/zoo.json
 """
@@ -66,6 +66,15 @@ def _show(args):
     return show.show(args.name, args.folder, args.binary)
 
 
+def _nameless(args):
+    from . import nameless, quiet
+    quiet()
+    rows = nameless.run(_selected(args), args.binary.resolve(), args.faults, args.limit,
+                        lambda row: print(f"{row['family']}.{row['dtype']} {row['name']}: {'right' if row['placed'] else 'WRONG'}", file=sys.stderr, flush=True))
+    print(nameless.text(rows))
+    return 0 if rows and all(r["placed"] for r in rows) else 1
+
+
 def _settings(args):
     from . import settings
     return settings.run(_selected(args), args.binary.resolve(), args.layers)
@@ -97,6 +106,9 @@ def parser():
     c.add_argument("--limit", type=int, default=120, help="seconds a compare may take")
     c.add_argument("--json", type=Path, help="write all rows")
     c.add_argument("--totals", action="store_true", help="leave out the list of what went wrong (for held_out and fresh)")
+    c = command("nameless", _nameless, "names made meaningless and a gross fault in the middle: is the first divergence still at its module?")
+    c.add_argument("--faults", type=_number, default=1, metavar="K", help="faults of each family and dtype (default 1)")
+    c.add_argument("--limit", type=int, default=120, help="seconds a compare may take")
     c = command("list", _list, "print the entries")
     c.add_argument("--cases", action="store_true", help="with their faults and benign changes")
     c = commands.add_parser("show", help="make the files of one case, run parity-check on them and print its report")
