@@ -89,13 +89,13 @@ void set_statistics(const Totals<T>& t, Stats& out) {
   out.difference_norm = norm(t.sum_dd);
 }
 
-struct Operands {
+struct MeasuredPair {
   const at::Tensor &reference, &candidate;  // as given
   at::Tensor r, c;                          // from dense_reals
 };
 
-Operands checked(const at::Tensor& reference, const at::Tensor& candidate) {
-  Operands pair{reference, candidate, dense_reals(reference, "reference"), dense_reals(candidate, "candidate")};
+MeasuredPair checked(const at::Tensor& reference, const at::Tensor& candidate) {
+  MeasuredPair pair{reference, candidate, dense_reals(reference, "reference"), dense_reals(candidate, "candidate")};
   if (reference.sizes() != candidate.sizes() || pair.r.sizes() != pair.c.sizes())
     throw Error(fmt::format("cannot measure tensors of different shapes: reference {} {}, candidate {} {}",
                             c10::str(reference.sizes()), c10::toString(reference.scalar_type()),
@@ -104,7 +104,7 @@ Operands checked(const at::Tensor& reference, const at::Tensor& candidate) {
 }
 
 template <class T>
-void set_all(const Operands& pair, const Totals<T>& totals, const DifferenceRanks* ranks, Stats& out) {
+void set_all(const MeasuredPair& pair, const Totals<T>& totals, const DifferenceRanks* ranks, Stats& out) {
   set_statistics(totals, out);
   const at::ScalarType dtype = pair.reference.scalar_type();
   if (totals.finite > 0 && totals.bits_known && at::isFloatingType(dtype))
@@ -117,7 +117,7 @@ void set_all(const Operands& pair, const Totals<T>& totals, const DifferenceRank
   out.p99_abs = finite(p[1]);
 }
 
-Stats measured(const Operands& pair, bool ranked) {
+Stats measured(const MeasuredPair& pair, bool ranked) {
   const auto &r = pair.r, &c = pair.c;
   Stats out;
   out.count = r.numel();
@@ -139,7 +139,7 @@ Stats measured(const Operands& pair, bool ranked) {
 }  // namespace
 
 Stats measure(const at::Tensor& reference, const at::Tensor& candidate) {
-  const Operands pair = checked(reference, candidate);
+  const MeasuredPair pair = checked(reference, candidate);
   Stats out = measured(pair, true);
   if (out.count == 0) return out;
   out.constant_reference = constant(pair.r);
