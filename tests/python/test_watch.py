@@ -36,8 +36,8 @@ class Watch:
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.address = self.process.stdout.readline().split('"')[1]
 
-    def port(self, fault=False, wait=""):
-        self.ports.append(subprocess.Popen([sys.executable, str(PORT), self.address, str(int(fault)), str(wait)], stdout=subprocess.PIPE, text=True))
+    def port(self, fault=False, wait="", prefix=""):
+        self.ports.append(subprocess.Popen([sys.executable, str(PORT), self.address, str(int(fault)), str(wait), prefix], stdout=subprocess.PIPE, text=True))
         return self.ports[-1]
 
     def send(self, data):
@@ -113,7 +113,21 @@ def test_stop_stops_the_port(watch, tmp_path):
     status, out, err = w.end()
     report = w.report()
     assert status == 1, out + err
+    assert "next: parity-check watch " in out and " 'parity://" not in out  # no command gets an address as a file
     assert report["first_divergence"]["path"] == FAULTY and "told to stop" in streams(report)[0]["diagnosis"]
+
+
+def test_a_map_names_the_tensors_of_a_port(watch, tmp_path):
+    (tmp_path / "map").write_text("transformer.h.{i}.* = engine.transformer.h.{i}.*\n")  # says nothing about what arrives first
+    w = watch("--map", str(tmp_path / "map"), "--stop")
+    port = w.port(fault=True, wait=tmp_path / "go", prefix="engine.")
+    assert FAULTY in w.process.stdout.readline()
+    (tmp_path / "go").touch()
+    assert port.wait(SECONDS) == 7
+    assert w.end()[0] == 1
+    report = w.report()
+    assert report["first_divergence"]["candidate_path"] == f"engine.{FAULTY}"
+    assert all(" --map " in op["rerun"] for op in report["ops"] if op["path"] != "(stream)")
 
 
 def test_stop_lets_a_healthy_port_run(watch):

@@ -1,6 +1,7 @@
-"""A port that streams: GPT-2 of transformers under hooks, beside the recording of the same. Usage: watched_port.py ADDRESS FAULT WAIT
+"""A port that streams: GPT-2 of transformers under hooks, beside the recording of the same. Usage: watched_port.py ADDRESS FAULT WAIT PREFIX
 
-FAULT: 1 scales one weight of layer 1. WAIT: before layer 2 the port waits until that file is there ("" does not wait), and says so. What stops it is printed.
+FAULT: 1 scales one weight of layer 1. WAIT: before layer 2 the port waits until that file is there ("" does not wait), and says so. PREFIX: of its names.
+What stops it is printed.
 """
 import functools
 import os
@@ -33,7 +34,7 @@ def send(writer, name, _, __, out):
         writer.write(name, out)
 
 
-def run(address, fault, wait):
+def run(address, fault, wait, prefix):
     model, ids = gpt2()
     if fault:
         model.get_submodule(FAULTY).weight.data.mul_(1.05)
@@ -41,14 +42,14 @@ def run(address, fault, wait):
         w.write("transformer.wte.weight", model.transformer.wte.weight, role="weight")
         for name, module in model.named_modules():
             if name and not isinstance(module, torch.nn.ModuleList):
-                module.register_forward_hook(functools.partial(send, w, name))
+                module.register_forward_hook(functools.partial(send, w, prefix + name))
         model.transformer.h[2].register_forward_pre_hook(lambda *_: wait_for(wait))
         model(ids)
 
 
 if __name__ == "__main__":
     try:
-        run(sys.argv[1], sys.argv[2] == "1", sys.argv[3])
+        run(sys.argv[1], sys.argv[2] == "1", sys.argv[3], sys.argv[4])
     except parity_probe.Stopped as stop:
         print(f"stopped at {stop.path} because {stop.diagnosis}")
         sys.exit(7)
