@@ -42,6 +42,7 @@ void add_doctor(CLI::App& app, Action& action);
 void add_gate(CLI::App& app, Action& action);
 void add_generate(CLI::App& app, Action& action);
 void add_export(CLI::App& app, Action& action);
+void add_watch(CLI::App& app, Action& action, const std::string& command_line);
 void add_weights(CLI::App& app, Action& action, const std::string& command_line);
 
 /// Where the embedded reference dumps lie: $PARITY_REFERENCE_DUMPS, else beside the sources this was built from.

@@ -15,6 +15,7 @@
 #include "cli/interruption.hpp"
 #include "cli/open_pair.hpp"
 #include "cli/print.hpp"
+#include "cli/report_on.hpp"
 #include "core/error.hpp"
 #include "core/named.hpp"
 #include "core/progress.hpp"
@@ -159,12 +160,12 @@ void ask_of_the_whole(const CompareOptions& options, const Sides& sides, Report&
   report.ops.back().index = static_cast<int64_t>(sides.reference.program.boundaries.size());
 }
 
-int run_compare(const CompareOptions& options, const std::string& command_line) {
-  check_attachments(options.attachments);
-  const std::vector<ExportPlace> exports = export_places(options.exports);
-  const Sides sides = open_pair(options.common, options.reference, options.candidate, options.map);
-  set_threads(options.common, sides.reference.dump.get());
+}  // namespace
+
+int report_on(const Sides& sides, const CompareOptions& options, const std::vector<ExportPlace>& exports,
+              const std::string& command_line, const std::function<void(Report&)>& amend) {
   Report report = compared(options, sides, "", command_line);
+  if (amend) amend(report);
   ask_of_the_whole(options, sides, report);
   if (!options.out.empty()) {
     fs::create_directories(options.out);
@@ -175,6 +176,16 @@ int run_compare(const CompareOptions& options, const std::string& command_line) 
   for (const ExportPlace& place : exports) write_export(place, report, &sides.reference, &sides.candidate);
   if (!options.common.quiet) print("{}\n", Assembled{console_summary(report, want_colour())});
   return exit_status(report);
+}
+
+namespace {
+
+int run_compare(const CompareOptions& options, const std::string& command_line) {
+  check_attachments(options.attachments);
+  const std::vector<ExportPlace> exports = export_places(options.exports);
+  const Sides sides = open_pair(options.common, options.reference, options.candidate, options.map);
+  set_threads(options.common, sides.reference.dump.get());
+  return report_on(sides, options, exports, command_line);
 }
 
 int run_paths(CompareOptions options, const std::string& command_line) {

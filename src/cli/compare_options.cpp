@@ -30,8 +30,10 @@ Thresholds limits_of(const CompareOptions& options) {
 }
 
 std::string rerun_of(const OpResult& row, const CompareOptions& options) {
-  std::string text = fmt::format("parity-check compare {} {} --layer {}", shell_word(options.reference),
-                                 shell_word(options.candidate), shell_word(pattern_for(row.path)));
+  std::string text =
+      fmt::format("parity-check {} {}", options.live ? "watch" : "compare", shell_word(options.reference));
+  if (!options.live) text += " " + shell_word(options.candidate);
+  text += fmt::format(" --layer {}", shell_word(pattern_for(row.path)));
   if (!options.map.empty()) text += fmt::format(" --map {}", shell_word(options.map));
   if (!options.thresholds.empty()) text += fmt::format(" --thresholds {}", shell_word(options.thresholds));
   for (const std::string& glob : options.accepted) text += fmt::format(" --accept-path {}", shell_word(glob));

@@ -15,7 +15,7 @@ struct CompareOptions {
   Attachments attachments;
   std::string reference, candidate, map, layer = "all", out, html, thresholds;
   std::vector<std::string> accepted, exports;
-  bool diagnose = true;
+  bool diagnose = true, live = false;  // live: the candidate is a running port
   std::optional<double> max_free;
   double budget_memory = 0, budget_time = VariantBudget{}.replays;
 };

@@ -28,6 +28,7 @@ int main(int argc, char** argv) {
   const std::string command_line = parity::cli::command_line(arguments);
   parity::cli::add_run(app, action, command_line);
   parity::cli::add_compare(app, action, command_line);
+  parity::cli::add_watch(app, action, command_line);
   parity::cli::add_weights(app, action, command_line);
   parity::cli::add_generate(app, action);
   parity::cli::add_gate(app, action);

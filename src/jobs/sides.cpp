@@ -32,10 +32,6 @@ OpenedSide opened(const std::filesystem::path& file) {
   return side;
 }
 
-OpenedSide open_side(const std::filesystem::path& file) {
-  return named({file.string()}, [&] { return opened(file); });
-}
-
 // A rule that gives a weight of the reference a counterpart must name one that the candidate has, if it has any.
 void check_weight_rules(const Sides& sides, const std::filesystem::path& file) {
   if (!sides.reference.dump || !sides.candidate.dump) return;
@@ -88,6 +84,12 @@ void pair_up(Sides& sides, const ShareDone& progress) {
 
 }  // namespace
 
+OpenedSide open_side(const std::filesystem::path& file) {
+  return named({file.string()}, [&] { return opened(file); });
+}
+
+NameMap read_map(const std::filesystem::path& file) { return NameMap::parse(text_of(file), file.string()); }
+
 Sides open_sides(const std::filesystem::path& reference, const std::filesystem::path& candidate,
                  const std::filesystem::path& map, const ShareDone& pairing) {
   Sides sides;
@@ -98,7 +100,11 @@ Sides open_sides(const std::filesystem::path& reference, const std::filesystem::
 
 void open_candidate(Sides& sides, const std::filesystem::path& candidate, const std::filesystem::path& map,
                     const ShareDone& pairing) {
-  sides.candidate = open_side(candidate);
+  take_candidate(sides, open_side(candidate), map, pairing);
+}
+
+void take_candidate(Sides& sides, OpenedSide candidate, const std::filesystem::path& map, const ShareDone& pairing) {
+  sides.candidate = std::move(candidate);
   sides.map.reset();
   sides.pairing = {};
   sides.warnings.clear();
@@ -106,11 +112,11 @@ void open_candidate(Sides& sides, const std::filesystem::path& candidate, const 
     if (side->tensors.empty() && side->program.ops.empty() && !side->sketched())
       throw Error(fmt::format("{}: holds no tensor that can be compared", side->file.string()));
   if (sides.candidate.tensors.empty() && !sides.candidate.sketched())
-    throw Error(fmt::format("{}: holds no tensor that can be compared", candidate.string()));
-  if (!map.empty()) sides.map = NameMap::parse(text_of(map), map.string());
+    throw Error(fmt::format("{}: holds no tensor that can be compared", sides.candidate.file.string()));
+  if (!map.empty()) sides.map = read_map(map);
   if (sides.map) check_weight_rules(sides, map);
   named(
-      {sides.reference.file.string(), candidate.string()},
+      {sides.reference.file.string(), sides.candidate.file.string()},
       [&] {
         if (sides.replayable()) pair_up(sides, pairing);
         warn(sides);

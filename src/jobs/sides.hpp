@@ -34,6 +34,10 @@ struct Sides {
   bool replayable() const { return !reference.program.ops.empty() && !sketched(); }
 };
 
+/// One side alone; a map file. Throw Error for files that cannot be used.
+OpenedSide open_side(const std::filesystem::path& file);
+NameMap read_map(const std::filesystem::path& file);
+
 /// Opens, pairs (map file "": none; by what names leave over: content and order) and checks.
 /// Throws Error for files that cannot be used and for sides without a comparable tensor.
 Sides open_sides(const std::filesystem::path& reference, const std::filesystem::path& candidate,
@@ -41,6 +45,10 @@ Sides open_sides(const std::filesystem::path& reference, const std::filesystem::
 
 /// Another candidate beside the reference that `sides` has open already. Throws as `open_sides`.
 void open_candidate(Sides& sides, const std::filesystem::path& candidate, const std::filesystem::path& map,
+                    const ShareDone& pairing = nullptr);
+
+/// The same for a candidate that is open already, or came from elsewhere than a file.
+void take_candidate(Sides& sides, OpenedSide candidate, const std::filesystem::path& map,
                     const ShareDone& pairing = nullptr);
 
 /// What two recordings of one model class are configured differently in ("layer_norm_eps 1e-05 and 1e-06"), apart from

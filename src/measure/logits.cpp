@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kElementsAtOnce = int64_t{1} << 22;  // 32 MiB of fp64 a side
 constexpr int64_t kTop = 5;
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kInfiniteLogit = std::numeric_limits<double>::infinity();
 
 void check(const at::Tensor& r, const at::Tensor& c) {
   if (!r.defined() || !c.defined() || r.sizes() != c.sizes() || r.dim() == 0 || r.size(-1) < 2 ||
@@ -43,7 +43,7 @@ Tokens measure_tokens(const at::Tensor& r, const at::Tensor& c, const at::Tensor
   out.log_prob_change = (log_q - log_p).gather(1, first).squeeze(1);
   // Equal logits have no order: every word as high as the highest is the most likely one.
   const at::Tensor leading = r >= best.narrow(1, 0, 1);
-  out.same = c.masked_fill(leading.logical_not(), -kInfinity).amax(-1) >= its_best.select(1, 0);
+  out.same = c.masked_fill(leading.logical_not(), -kInfiniteLogit).amax(-1) >= its_best.select(1, 0);
   out.overlap = (c.gather(1, words) >= its_best.narrow(1, its_best.size(1) - 1, 1)).to(at::kDouble).mean(-1);
   out.margin = best.select(1, 0) - best.select(1, 1);
   const at::Tensor change = c - r, d = at::where(change.isfinite(), change, none);  // words that are masked out

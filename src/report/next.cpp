@@ -20,7 +20,11 @@ constexpr double kRounding[] = {0x1p-8, 0x1p-24};  // bf16 and narrower; fp32: a
 
 using Steps = std::vector<NextStep>;
 
-bool two_files(const Report& report) { return !report.candidate.path.empty() && !report.reference.path.empty(); }
+// A port that was watched left none.
+bool two_files(const Report& report) {
+  const std::string& candidate = report.candidate.path;
+  return !candidate.empty() && !candidate.starts_with("parity://") && !report.reference.path.empty();
+}
 
 std::string pair_command(const Report& report, const char* what) {
   return fmt::format("parity-check {} {} {}{}", what, shell_word(report.reference.path),

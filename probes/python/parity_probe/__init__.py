@@ -12,11 +12,11 @@ Needs numpy and h5py alone; torch is imported only by `record` and `point`, jax 
 import importlib
 import sys
 
-from .errors import Error
+from .errors import Error, Stopped
 from .version import __version__
 from .writer import Writer
 
-__all__ = ["Error", "Writer", "point", "record", "__version__"]
+__all__ = ["Error", "Stopped", "Writer", "point", "record", "__version__"]
 
 
 def __getattr__(name):

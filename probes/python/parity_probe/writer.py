@@ -4,10 +4,10 @@ import os
 import sys
 import threading
 
-from . import lines, provenance, sketch
+from . import lines, provenance, sketch, stream
 from .arrays import bits
 from .dump_file import DumpFile
-from .errors import Error
+from .errors import Error, Stopped
 from .version import __version__
 
 ROLES = ("output", "input", "weight")
@@ -15,24 +15,32 @@ LEVELS = ("module", "sketch")
 
 
 class Writer:
-    """Writes named tensors to the HDF5 file `path`.
+    """Writes named tensors to the HDF5 file `path`, or sends them to the `parity-check watch REF` that listens at "parity://HOST:PORT".
 
     `config` (a mapping), `model` (a name) and `producer` go into the file's provenance. An existing file is replaced when the first tensor is written (or
     at close). What was written a second ago is in the file whatever happens to the process (all of it when the program ends without `close`); `complete` is 0
     until `close`. The first failure to write ends the recording: it is raised, and raised again by every later call, so that no tensor is missing unnoticed.
+    A stream is opened at once; sending waits while the listener is busy, and parity_probe.Stopped says where its --stop found the first divergence.
     A path is the reference's module path where there is one ("blocks.0.norm1"), so that parity-check pairs it without a map.
     """
 
     def __init__(self, path, config=None, model="", producer=None, about=None, level="module"):
         """`about`: a function that returns further provenance (a dict), asked once, when the file is made. `level` "sketch" stores a few kB of each tensor
-        instead of its values (see parity_probe.sketch). Raises ValueError (unknown level), parity_probe.Error when `path` lies in no writable folder."""
+        instead of its values (see parity_probe.sketch), in a file only. Raises ValueError (unknown level, sketches to be streamed), parity_probe.Error when `path`
+        lies in no writable folder or nothing listens there."""
         if level not in LEVELS:
             raise ValueError(f"parity_probe.Writer: level must be one of {', '.join(LEVELS)}, not {level!r}")
         self.path = os.fspath(path)
         self._about = {"level": level, "producer": producer or f"parity_probe.Writer {__version__}", "model": model}
         self._config, self._more, self._file, self._closed, self._failure = config, about, None, False, None
         self._next, self._calls, self._lock = 0, {}, threading.Lock()
-        check_path(self.path)
+        self._streams = stream.address_of(self.path) is not None
+        if not self._streams:
+            check_path(self.path)
+            return
+        if level != "module":
+            raise ValueError(f"{self.path}: level {level} cannot be streamed")
+        self._open()
 
     def write(self, path, array, role="output", shard=None, source=None):
         """Records `array` (numpy, torch, jax, ml_dtypes; any shape) as tensor `path`; writing a path again records its next call. Returns that call number.
@@ -75,7 +83,7 @@ class Writer:
     def _writing(self):
         """The open file; what fails to be written to it ends the recording."""
         if self._failure is not None:
-            raise Error(str(self._failure))
+            raise self._failure if isinstance(self._failure, Stopped) else Error(str(self._failure))
         file = self._open()
         try:
             yield file
@@ -89,7 +97,7 @@ class Writer:
             raise Error(f"{self.path}: the writer is closed")
         if self._file is None:
             more = provenance.json_safe(self._more()) if self._more else {}
-            self._file = DumpFile(self.path, provenance={**provenance.collect(self._config), **more}, **self._about)
+            self._file = (stream.StreamFile if self._streams else DumpFile)(self.path, provenance={**provenance.collect(self._config), **more}, **self._about)
         return self._file
 
     def flush(self):
