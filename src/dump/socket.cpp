@@ -46,7 +46,7 @@ Addresses looked_up(const Place& place, const std::string& address) {
   return {found, &freeaddrinfo};
 }
 
-int port_of(const Descriptor& socket) {
+int port_of(const SocketDescriptor& socket) {
   sockaddr_storage own{};
   socklen_t size = sizeof own;
   if (::getsockname(socket.number(), reinterpret_cast<sockaddr*>(&own), &size) != 0) return 0;
@@ -56,14 +56,14 @@ int port_of(const Descriptor& socket) {
 
 }  // namespace
 
-Descriptor::~Descriptor() {
+SocketDescriptor::~SocketDescriptor() {
   if (number_ >= 0) ::close(number_);
 }
 
 Listener::Listener(const std::string& address) {
   const Place place = place_of(address);
   const Addresses found = looked_up(place, address);
-  socket_ = Descriptor(::socket(found->ai_family, found->ai_socktype | SOCK_CLOEXEC, found->ai_protocol));
+  socket_ = SocketDescriptor(::socket(found->ai_family, found->ai_socktype | SOCK_CLOEXEC, found->ai_protocol));
   const int yes = 1;
   ::setsockopt(socket_.number(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   if (socket_.number() < 0 || ::bind(socket_.number(), found->ai_addr, found->ai_addrlen) != 0 ||
@@ -77,9 +77,9 @@ std::unique_ptr<Connection> Listener::accept(const std::atomic<bool>& given_up) 
   while (!given_up) {
     pollfd watched{socket_.number(), POLLIN, 0};
     if (::poll(&watched, 1, kPollMilliseconds) <= 0) continue;
-    Descriptor socket(::accept4(socket_.number(), nullptr, nullptr, SOCK_CLOEXEC));
+    SocketDescriptor socket(::accept4(socket_.number(), nullptr, nullptr, SOCK_CLOEXEC));
     if (socket.number() < 0) continue;
-    socket_ = Descriptor();
+    socket_ = SocketDescriptor();
     return std::make_unique<Connection>(std::move(socket));
   }
   return nullptr;

@@ -10,15 +10,15 @@
 namespace parity {
 
 /// An open file descriptor, closed at the end.
-class Descriptor {
+class SocketDescriptor {
  public:
-  explicit Descriptor(int number = -1) : number_(number) {}
-  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
+  explicit SocketDescriptor(int number = -1) : number_(number) {}
+  SocketDescriptor(SocketDescriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  SocketDescriptor& operator=(SocketDescriptor&& other) noexcept {
     std::swap(number_, other.number_);
     return *this;
   }
-  ~Descriptor();
+  ~SocketDescriptor();
   int number() const { return number_; }
 
  private:
@@ -27,7 +27,7 @@ class Descriptor {
 
 class Connection {
  public:
-  explicit Connection(Descriptor socket) : socket_(std::move(socket)) {}
+  explicit Connection(SocketDescriptor socket) : socket_(std::move(socket)) {}
 
   /// The next line without its end; nullopt when the other side has gone. Throws Error for a line longer than `most`.
   std::optional<std::string> line(size_t most);
@@ -41,7 +41,7 @@ class Connection {
  private:
   size_t receive(void* to, size_t size) const;  // 0: gone
 
-  Descriptor socket_;
+  SocketDescriptor socket_;
   std::string waiting_;  // received behind the last line
   size_t read_ = 0;      // of it
 };
@@ -56,7 +56,7 @@ class Listener {
   std::unique_ptr<Connection> accept(const std::atomic<bool>& given_up);
 
  private:
-  Descriptor socket_;
+  SocketDescriptor socket_;
   std::string address_;
 };
 
