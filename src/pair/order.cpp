@@ -5,7 +5,6 @@
 #include <set>
 #include <unordered_map>
 
-#include "pair/limits.hpp"
 #include "trace/flow.hpp"
 
 namespace parity {

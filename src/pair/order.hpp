@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "pair/limits.hpp"
 #include "trace/program.hpp"
 
 namespace parity {
@@ -21,9 +22,11 @@ class PairingOrder {
     return !ordered_ || (after_[boundary] < place && place < before_[boundary]);
   }
 
-  /// The same for a tensor that may have been recorded once more, later: what it is computed from lies before it.
-  bool possible_later(size_t boundary, size_t candidate) const {
-    return !ordered_ || after_[boundary] < static_cast<int64_t>(candidate);
+  /// The same for a tensor that may have been recorded once more: later, or beside what it is computed from (a product
+  /// before the view of it that the module returns), but not long before.
+  bool possible_again(size_t boundary, size_t candidate) const {
+    return !ordered_ ||
+           static_cast<double>(after_[boundary]) < static_cast<double>(candidate) + kPairLimits.program.beside;
   }
 
   /// Is the boundary an op's result that has a known counterpart under another name (the product whose view the module

@@ -70,8 +70,8 @@ void pair_by_content(PortPairing& pairing, std::vector<std::string>& fused, cons
   const PairingOrder order(reference, known);
   const auto possible = [&](const Link& link) {
     const size_t b = here.index[link.reference], c = there.index[link.candidate];
-    const bool again = link.distance < limits.recorded_again && !is_op(here.tensors[link.reference]);
-    return !order.known_by_another_name(b) && (order.possible(b, c) || (again && order.possible_later(b, c)));
+    const bool again = link.distance < limits.recorded_again;
+    return !order.known_by_another_name(b) && (order.possible(b, c) || (again && order.possible_again(b, c)));
   };
   const AutoPairing found = pair_automatically(here.tensors, there.tensors, anchors, possible);
   fused = found.notes;
@@ -91,18 +91,13 @@ void pair_by_content(PortPairing& pairing, std::vector<std::string>& fused, cons
             [](const PortPair& a, const PortPair& b) { return a.boundary < b.boundary; });
 }
 
-// Takes back pairs by content whose tensor was there before what it is computed from: memory of an earlier run. And
-// those of ops' results that lie behind their place: a layer that takes another one's value has that value again, where
-// its own should be.
+// Takes back pairs by content whose tensor was there before what it is computed from: memory of an earlier run.
 void drop_impossible(PortPairing& pairing, const Program& reference) {
   std::vector<std::pair<size_t, size_t>> known;
   for (const PortPair& pair : pairing.pairs) known.emplace_back(pair.boundary, pair.candidate);
   const auto early = before_their_causes(reference, known);
   std::erase_if(pairing.pairs, [&](const PortPair& pair) {
-    const bool again = pair.evidence.find("out of order") != std::string::npos &&
-                       reference.boundaries[pair.boundary].path.find('/') != std::string::npos;
-    if (!pair.evidence.starts_with("content") ||
-        (!again && std::find(early.begin(), early.end(), pair.boundary) == early.end()))
+    if (!pair.evidence.starts_with("content") || std::find(early.begin(), early.end(), pair.boundary) == early.end())
       return false;
     pairing.marked[pair.boundary] = false;
     pairing.unmatched.push_back(pair.candidate);

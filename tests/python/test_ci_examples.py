@@ -68,7 +68,8 @@ class Job:
 def worse(report):
     content = json.loads(report.read_text())
     row = next(op for op in content["ops"] if op["kind"] == "linear" and op["dtype"] == "bf16")
-    row["forced"]["rel_l2"] = 2 * next(limit["value"] for limit in row["limits"] if limit["statistic"] == "rel_l2")
+    limit = next(limit for limit in row["limits"] if limit["statistic"] == "error_from_fp64")   # what an op on kernels of our own is held to
+    limit["measured"] = 2 * limit["value"]
     report.write_text(json.dumps(content))
 
 
