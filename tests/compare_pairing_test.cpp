@@ -166,6 +166,37 @@ TEST_CASE("pairing: layouts: axes exchanged, merged, parts of fused tensors") {
   CHECK(pair_automatically({named("a.b", heads)}, {named("x_y", random_tensor({2, 7, 4, 16}, 9))}).pairs.empty());
 }
 
+TEST_CASE("pairing: layouts of engines: rows of heads interleaved, keys padded to the cache's length") {
+  const at::Tensor halves = random_tensor({1, 24, 4, 16}, 1), scores = random_tensor({1, 4, 24, 24}, 2);
+  const auto interleaved = [](const at::Tensor& t) {  // x0 x1 … y0 y1 … -> x0 y0 x1 y1 …
+    return t.unflatten(-1, {2, -1}).transpose(-1, -2).flatten(-2).contiguous();
+  };
+  struct Case {
+    const char* name;
+    at::Tensor candidate, reference;
+    const char* layout;
+  };
+  const std::vector<Case> cases = {
+      {"after RoPE", interleaved(halves)[0], halves.transpose(1, 2), "view(24,4,8,2) perm(1,0,3,2) reshape(1,4,24,16)"},
+      {"heads in one axis", interleaved(halves)[0].reshape({24, 64}), halves.reshape({1, 24, 64}),
+       "view(24,4,8,2) perm(0,1,3,2) reshape(1,24,64)"},
+      {"the other way round", halves.reshape({1, 24, 64}), interleaved(halves).reshape({1, 24, 64}),
+       "view(1,24,4,2,8) perm(0,1,2,4,3) reshape(1,24,64)"},
+      {"padded", at::constant_pad_nd(scores[0], {0, 232}), scores, "slice(2,0,24) reshape(1,4,24,24)"}};
+  for (const Case& c : cases) {
+    CAPTURE(c.name);
+    const NamedTensor engine{"x_y", 0, at::kFloat, c.candidate.sizes().vec(),
+                             fingerprint_of(c.candidate, Origin::engine)};
+    const auto pairing = pair_automatically({named("a.b", c.reference)}, {engine});
+    REQUIRE(pairing.pairs.size() == 1);
+    const std::string text = pairing.pairs[0].layout.text();
+    CHECK(text == c.layout);
+    const auto rule = NameMap::parse("a.b = x_y " + text, "map").find("a.b");  // as a map file says it
+    REQUIRE(rule.has_value());
+    CHECK(at::equal(rule->layout.to_reference(c.candidate), c.reference));
+  }
+}
+
 TEST_CASE("pairing: a fused reference of a split candidate stays unpaired, with a note") {
   const at::Tensor fused = random_tensor({1, 9, 96}, 1);
   const auto pairing = pair_automatically(

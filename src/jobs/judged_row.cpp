@@ -30,11 +30,21 @@ bool unexplained(const OpResult& row, const Evidence& evidence, const std::vecto
   return best == nullptr || best->explained() < kArithmeticSearch.whole;
 }
 
-std::string declared_rule(const OpResult& row, const Finding* best, const Thresholds& limits) {
-  if (row.verdict != Verdict::fail || row.gate != Gate::dtype_path || best == nullptr) return "";
-  for (const std::string& rule : limits.accepted)
-    if (matches_layer(best->fault, rule)) return rule;
-  return "";
+struct Declared {
+  std::string rule;
+  const Finding* change = nullptr;
+};
+
+// What is named, or cannot be told from it, if it is declared.
+Declared declared(const OpResult& row, const Finding* best, const std::vector<Finding>& found,
+                  const Thresholds& limits) {
+  if (row.verdict != Verdict::fail || row.gate != Gate::dtype_path || best == nullptr) return {};
+  std::vector<const Finding*> names = equally_good_names(*best, found, limits);
+  names.insert(names.begin(), best);
+  for (const Finding* name : names)
+    for (const std::string& rule : limits.accepted)
+      if (matches_layer(name->fault, rule)) return {rule, name};
+  return {};
 }
 
 }  // namespace
@@ -54,17 +64,16 @@ std::vector<Finding> judge_row(OpResult& row, const RowValues& v, PortFindings* 
     judge_port(row, evidence, v.segment, found, limits);
   }
   const Finding* best = best_finding(found, limits);
-  const std::string rule = declared_rule(row, best, limits);
-  if (rule.empty()) return found;
-  const auto under = findings->under(row, v.event, v.value, v.before, *best);
+  const auto [rule, change] = declared(row, best, found, limits);
+  if (change == nullptr) return found;
+  const auto under = findings->under(row, v.event, v.value, v.before, *change);
   if (!under) return found;
   const std::string why = row.diagnosis;
   row = measured;
   const std::vector<Finding> left = match_hypotheses(*under, v.value, started(findings), -1);
   judge_port(row, evidence_of(v, *under, findings), v.segment, left, limits);
-  const std::string declared = fmt::format("declared (--accept-path {}): {}", rule, why);
-  row.diagnosis =
-      row.verdict == Verdict::pass ? declared : fmt::format("{}; beside what is {}", row.diagnosis, declared);
+  const std::string said = fmt::format("declared (--accept-path {}): {}", rule, why);
+  row.diagnosis = row.verdict == Verdict::pass ? said : fmt::format("{}; beside what is {}", row.diagnosis, said);
   return row.verdict == Verdict::pass ? found : left;
 }
 

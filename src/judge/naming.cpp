@@ -25,6 +25,12 @@ bool significant(const Finding& f, const Thresholds& limits) {
 
 double unexplained(const Finding& f) { return std::max<double>(0, 1 - f.explained()); }
 
+// The largest share that a finding may leave unexplained beside one that leaves `least`, up to the noise.
+double as_good_as(double least, const Finding& f, const Thresholds& limits) {
+  return limits.equally_good.value * least + limits.equally_good_noise.value * f.noise +
+         limits.equally_good_floor.value;
+}
+
 }  // namespace
 
 const Finding* best_finding(const std::vector<Finding>& findings, const Thresholds& limits) {
@@ -38,13 +44,25 @@ const Finding* best_finding(const std::vector<Finding>& findings, const Threshol
     return std::tuple(!same_bits, f.rank, !f.fixed_amplitude, unexplained(f));
   };
   for (const Finding& f : findings) {
-    if (!significant(f, limits) || unexplained(f) > limits.equally_good.value * least +
-                                                        limits.equally_good_noise.value * f.noise +
-                                                        limits.equally_good_floor.value)
-      continue;
+    if (!significant(f, limits) || unexplained(f) > as_good_as(least, f, limits)) continue;
     if (best == nullptr || key(f) < key(*best)) best = &f;
   }
   return best;
+}
+
+std::vector<const Finding*> equally_good_names(const Finding& best, const std::vector<Finding>& findings,
+                                               const Thresholds& limits) {
+  std::vector<const Finding*> names;
+  for (const Finding& f : findings) {
+    const bool named = f.fault == best.fault || std::any_of(names.begin(), names.end(), [&f](const Finding* name) {
+                         return name->fault == f.fault;
+                       });
+    if (named || best.bitwise < 0 || f.bitwise < 0 || !significant(f, limits)) continue;
+    if (unexplained(f) <= as_good_as(unexplained(best), f, limits) &&
+        f.bitwise + (1 - limits.same_bits.value) >= best.bitwise)
+      names.push_back(&f);
+  }
+  return names;
 }
 
 bool explains_the_difference(const Finding& f, bool half_width, const Thresholds& limits) {

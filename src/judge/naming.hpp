@@ -10,6 +10,11 @@ namespace parity {
 /// The finding that explains the difference best, or nullptr when none is significant.
 const Finding* best_finding(const std::vector<Finding>& findings, const Thresholds& limits);
 
+/// Of arithmetic below the cast, what explains the difference as well as `best` and gives as many of the candidate's
+/// very bits: names that these numbers cannot tell from it (TF32 and fp16 keep the same 11 bits). One a name.
+std::vector<const Finding*> equally_good_names(const Finding& best, const std::vector<Finding>& findings,
+                                               const Thresholds& limits);
+
 /// Smallest amplitude of a direction that would have been significant here.
 double detectable_amplitude(const Finding& finding, const Thresholds& limits);
 

@@ -58,8 +58,10 @@ class PortJudge {
                                 like->fault, like->detail, like->fit.size, numbers));
       return fail(gate, (gate == Gate::dtype_path ? rounding_by_error() : "") + numbers);
     }
-    const std::string bits =
+    std::string bits =
         best_->bitwise < 0 ? "" : fmt::format(" and gives {} of the elements bitwise", percent(best_->bitwise));
+    for (const Finding* other : equally_good_names(*best_, findings_, limits_))
+      bits += fmt::format(", as \"{}\" does", other->fault);
     return fail(best_->gate,
                 fmt::format("{} ({}; explains {} of the difference{}, amplitude {:.2f}, z {:.0f}): {}", best_->fault,
                             best_->detail, percent(std::clamp<double>(best_->explained(), 0, 1)), bits,

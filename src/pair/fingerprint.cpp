@@ -6,12 +6,12 @@
 #include <numeric>
 
 #include "pair/limits.hpp"
+#include "pair/readings.hpp"
 
 namespace parity {
 namespace {
 
 constexpr int64_t kChunk = 1 << 20;                // elements a pass takes at once
-constexpr size_t kMostAxes = 6;                    // beyond these a tensor is only read as it is
 constexpr double kGolden = std::numbers::phi - 1;  // 1 / golden ratio
 
 // Plain real numbers: complex ones as one number each, 8-bit floats widened (few ops take them).
@@ -41,63 +41,6 @@ void whole_tensor_numbers(const at::Tensor& t, Fingerprint& print) {
   if (finite) print.rms = std::sqrt(squares / static_cast<double>(finite));
 }
 
-// The orders of axes worth a reading, as permutations of 0 … rank - 1 (the identity first).
-std::vector<std::vector<size_t>> axis_orders(size_t rank, bool all) {
-  std::vector<size_t> order(rank);
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::vector<std::vector<size_t>> orders{order};
-  if (rank > kMostAxes) return orders;
-  if (all) {
-    while (std::next_permutation(order.begin(), order.end())) orders.push_back(order);
-    return orders;
-  }
-  for (size_t a = 0; a < rank; ++a)
-    for (size_t b = a + 1; b < rank; ++b)
-      for (size_t c = b + 1; c <= rank; ++c) {
-        orders.push_back(orders[0]);
-        std::rotate(orders.back().begin() + a, orders.back().begin() + b, orders.back().begin() + c);
-      }
-  return orders;
-}
-
-// All readings of one part; an order of the long axes leaves those of length 1 in front.
-void add_orders(std::array<int64_t, 3> slice, std::vector<int64_t> shape, Fingerprint& print) {
-  if (slice[2]) shape[slice[0]] = slice[2];
-  std::vector<int64_t> lengths_one, longer;
-  for (size_t axis = 0; axis < shape.size(); ++axis)
-    (shape[axis] == 1 ? lengths_one : longer).push_back(static_cast<int64_t>(axis));
-  for (const auto& order : axis_orders(longer.size(), longer.size() <= (slice[2] ? 3 : 4))) {
-    Reading reading;
-    reading.slice = slice;
-    reading.count = std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
-    if (!std::is_sorted(order.begin(), order.end())) {
-      reading.permutation = lengths_one;
-      for (const size_t axis : order) reading.permutation.push_back(longer[axis]);
-    }
-    print.readings.push_back(reading);
-  }
-}
-
-void add_parts(const std::vector<int64_t>& shape, Fingerprint& print) {
-  const auto rank = static_cast<int64_t>(shape.size());
-  for (int64_t axis = 0; axis < rank; ++axis) {
-    const int64_t n = shape[axis];
-    const bool wide = axis == rank - 1 || (axis == 1 && rank >= 4);
-    for (const int64_t parts : {2, 3}) {
-      if (n % parts != 0 || (n != parts && !wide) || n == 0) continue;
-      for (int64_t part = 0; part < parts; ++part) add_orders({axis, part * (n / parts), n / parts}, shape, print);
-    }
-    // grouped-query attention: as many query heads per key head as are in use; q, then k, then v
-    for (const int64_t group : {2, 3, 4, 5, 6, 7, 8, 12, 16}) {
-      if (axis != rank - 1 || n % (group + 2) != 0 || n < 8 * (group + 2)) continue;
-      const int64_t unit = n / (group + 2);
-      add_orders({axis, 0, group * unit}, shape, print);
-      add_orders({axis, group * unit, unit}, shape, print);
-      add_orders({axis, (group + 1) * unit, unit}, shape, print);
-    }
-  }
-}
-
 size_t samples_of(int64_t count) { return std::min<size_t>(Reading::kSamples, static_cast<size_t>(count)); }
 
 // Where in the tensor's memory the samples of a reading lie.
@@ -107,6 +50,13 @@ void append_offsets(const Reading& reading, const at::Tensor& t, std::vector<int
   if (!reading.whole()) {
     base = reading.slice[1] * strides[reading.slice[0]];
     sizes[reading.slice[0]] = reading.slice[2];
+  }
+  if (!reading.factors.empty()) {  // the last axis, as so many
+    int64_t stride = strides.back();
+    sizes.pop_back(), strides.pop_back();
+    sizes.insert(sizes.end(), reading.factors.begin(), reading.factors.end());
+    strides.resize(sizes.size());
+    for (size_t i = sizes.size(), k = reading.factors.size(); k-- > 0;) strides[--i] = stride, stride *= sizes[i];
   }
   for (size_t k = 0; k < samples_of(reading.count); ++k) {
     double whole = 0;
@@ -165,14 +115,14 @@ std::vector<int64_t> place_ones(const std::vector<int64_t>& order, const std::ve
 
 }  // namespace
 
-Fingerprint fingerprint_of(const at::Tensor& tensor) {
+Fingerprint fingerprint_of(const at::Tensor& tensor, Origin origin) {
   Fingerprint print;
   if (tensor.numel() == 0) return print;
   const at::Tensor t = readable(tensor);
   whole_tensor_numbers(t, print);
   const std::vector<int64_t> shape = t.sizes().vec();
-  add_orders({0, 0, 0}, shape, print);
-  if (t.is_floating_point() && t.numel() > static_cast<int64_t>(Reading::kSamples)) add_parts(shape, print);
+  const bool parts = t.is_floating_point() && t.numel() > static_cast<int64_t>(Reading::kSamples);
+  print.readings = readings_of(shape, parts, parts && origin == Origin::engine);
   std::vector<int64_t> offsets;
   for (const Reading& reading : print.readings) append_offsets(reading, t, offsets);
   int64_t span = 1;
@@ -231,6 +181,14 @@ Layout layout_between(const Reading& reading, at::IntArrayRef candidate, const R
     return layout;
   }
   std::vector<int64_t> result = shape;
+  if (!reading.factors.empty()) {
+    layout.view = shape;
+    layout.view.pop_back();
+    layout.view.insert(layout.view.end(), reading.factors.begin(), reading.factors.end());
+    layout.permutation = reading.permutation;
+    layout.reshape = reference.vec();
+    return layout;
+  }
   if (!reading.permutation.empty()) {
     layout.permutation = place_ones(reading.permutation, shape, reference);
     for (size_t i = 0; i < result.size(); ++i) result[i] = shape[layout.permutation[i]];

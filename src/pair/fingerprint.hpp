@@ -14,6 +14,7 @@ namespace parity {
 struct Reading {
   static constexpr size_t kSamples = 32;
   std::array<int64_t, 3> slice{};         // axis, begin, length; length 0: the whole tensor
+  std::vector<int64_t> factors;           // the last axis read as so many axes; empty: as one. Then a permutation
   std::vector<int64_t> permutation;       // of all axes; empty: as they are
   int64_t count = 0;                      // elements
   float scale = 0;                        // median of the samples' absolute values, those that are not 0
@@ -33,8 +34,11 @@ struct Fingerprint {
 /// ratio, which no axis length resonates with). Readings: every order of the axes longer than 1 when there are up to
 /// four, else every exchange of two neighbouring groups of axes (NCDHW <-> NDHWC); the parts of a fused tensor: halves
 /// and thirds of the last axis (and of axis 1 from rank 4 on), the elements of an axis of 2 or 3, and the query, key
-/// and value parts of grouped-query attention. Costs one pass and about 0.2 kB a reading.
-Fingerprint fingerprint_of(const at::Tensor& tensor);
+/// and value parts of grouped-query attention. Of an engine's tensor also heads with their rows interleaved (or, of
+/// interleaved ones, in halves) and scores without the padding of its key cache. Costs one pass and about 0.2 kB a
+/// reading.
+enum class Origin { model, engine };
+Fingerprint fingerprint_of(const at::Tensor& tensor, Origin origin = Origin::model);
 
 /// How far two readings lie apart, as one relative difference: sqrt(1 - c), where c is Lin's concordance correlation of
 /// the samples times the agreement of their scales (Lin 1989, Biometrics 45:255; unlike Pearson's it sees gain and

@@ -35,7 +35,7 @@ Prints candidate_prints(const std::vector<CandidateTensor>& candidate, const Sha
     if (candidate[c].of_op) continue;
     prints.index.push_back(c);
     prints.tensors.push_back({candidate[c].path, candidate[c].call, candidate[c].dtype, candidate[c].shape,
-                              fingerprint_of(candidate[c].load())});
+                              fingerprint_of(candidate[c].load(), Origin::engine)});
     if (progress) progress(static_cast<double>(c + 1) / static_cast<double>(candidate.size()));
   }
   return prints;

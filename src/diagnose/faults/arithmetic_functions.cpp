@@ -161,6 +161,8 @@ Rewrite approximated(Function f) {
   };
 }
 
+constexpr const char* kTable = "fast math: fp16 table";
+
 // ggml's GELU, and others': one entry for every half-width argument.
 Results from_table(OpCall& call) {
   as_floats(call);
@@ -168,6 +170,21 @@ Results from_table(OpCall& call) {
   Results results = call.run_again();
   results[0] = to_fp16(*results[0]);
   return results;
+}
+
+// A GELU written out, 0.5 x (1 + tanh(…)), from such a table: the last product has half of the argument.
+void written_out_from_table(const ProgramIndex& program, int tanh_op, Hypotheses& to) {
+  constexpr int kSum = 2, kCube = 5;  // steps from the tanh to the last product, and back to x^3
+  const int cube = program.behind(tanh_op, "pow", kCube), last = program.ahead(tanh_op, "mul", kSum);
+  if (cube < 0 || last < 0 || program.number(cube, 1) != 3) return;
+  const int half = program.producer(program.argument(last, 0));
+  if (half < 0 || program.op(half).kind != "mul" || program.number(half, 1) != kHalfStep) return;
+  add_arithmetic(to, program, last, kTable, "gelu from a table of fp16 numbers", [](OpCall& call) {
+    as_floats(call);
+    Results results = call.run_again();
+    results[0] = to_fp16(at::gelu(to_fp16(2 * call.tensor("self")), "tanh"));
+    return results;
+  });
 }
 
 }  // namespace
@@ -180,8 +197,8 @@ void approximated_functions(const ProgramIndex& program, int index, Hypotheses& 
     if (a.function == function)
       add_arithmetic(to, program, index, fmt::format("fast math: {}", function), a.what, approximated(a.compute));
   if (op.kind == "gelu" || op.kind == "silu" || op.kind == "tanh" || op.kind == "exp" || op.kind == "sigmoid")
-    add_arithmetic(to, program, index, "fast math: fp16 table", fmt::format("{} from a table of fp16 numbers", op.kind),
-                   from_table);
+    add_arithmetic(to, program, index, kTable, fmt::format("{} from a table of fp16 numbers", op.kind), from_table);
+  if (op.kind == "tanh") written_out_from_table(program, index, to);
 }
 
 }  // namespace parity

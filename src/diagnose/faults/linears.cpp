@@ -80,6 +80,30 @@ void other_weights(const ProgramIndex& program, int index, const char* argument,
   }
 }
 
+// Query heads in the order of the other way to share key heads: rows of whole heads, by the view that makes heads of
+// them.
+void head_order(const ProgramIndex& program, int index, Hypotheses& to) {
+  constexpr int kViews = 3;  // the product's rows as (batch, tokens) first
+  const int64_t whole = program.op(index).outputs[0]->shape.back();
+  std::vector<int64_t> apart{1, 0};
+  for (int step = 0, at = index; step < kViews && apart[apart.size() - 2] * apart.back() != whole; ++step) {
+    at = program.ahead(at, "view", 2);
+    if (at < 0 || program.op(at).outputs.empty() || !program.op(at).outputs[0]) return;
+    apart = program.op(at).outputs[0]->shape;
+    if (apart.size() < 2) return;
+  }
+  if (apart[apart.size() - 2] * apart.back() != whole) return;
+  const int64_t heads = apart[apart.size() - 2], width = apart.back();
+  for (int64_t groups = 2; groups < heads && groups <= 16; ++groups)
+    if (heads % groups == 0)
+      add_gross(to, program, index, "permuted heads", fmt::format("heads group by group, {} groups", groups),
+                [heads, groups, width](OpCall& call) {
+                  Results results = call.run_again();
+                  results[0] = results[0]->unflatten(-1, {groups, heads / groups, width}).transpose(-2, -3).flatten(-3);
+                  return results;
+                });
+}
+
 void weight_faults(const ProgramIndex& program, int index, const char* argument, size_t position, Hypotheses& to) {
   const int64_t id = program.argument(index, position);
   const Leaf* weight = id < 0 ? nullptr : weight_behind(program, id);
@@ -92,6 +116,7 @@ void weight_faults(const ProgramIndex& program, int index, const char* argument,
     });
   const bool transposed = weight->value.id != id;
   other_weights(program, index, argument, *weight, transposed, to);
+  head_order(program, index, to);
   const int64_t out = transposed ? shape[0] : shape[1];
   for (const int64_t heads : {2, 3, 4, 6, 8, 12, 16})
     if (out % heads == 0 && out / heads >= 4)
