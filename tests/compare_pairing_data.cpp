@@ -5,12 +5,19 @@
 #include <algorithm>
 #include <cmath>
 
+#include <ATen/CPUGeneratorImpl.h>
+
 #include "trace/replay.hpp"
 
 namespace parity::test {
 
 NamedTensor named(const std::string& path, const at::Tensor& value, int call) {
   return {path, call, value.scalar_type(), value.sizes().vec(), fingerprint_of(value)};
+}
+
+at::Tensor random_tensor(at::IntArrayRef shape, uint64_t seed) {
+  auto generator = at::make_generator<at::CPUGeneratorImpl>(seed);
+  return at::randn(shape, generator);
 }
 
 std::vector<NamedTensor> recorded_tensors(const Dump& dump, const Program& program, std::vector<size_t>* boundaries) {

@@ -15,6 +15,9 @@ std::vector<NamedTensor> recorded_tensors(const Dump& dump, const Program& progr
 
 NamedTensor named(const std::string& path, const at::Tensor& value, int call = 0);
 
+/// Of the standard normal distribution, fp32.
+at::Tensor random_tensor(at::IntArrayRef shape, uint64_t seed);
+
 struct PairingScore {
   size_t right = 0, wrong = 0, missed = 0;
   size_t comparable = 0;            // candidate tensors that have a counterpart
