@@ -44,6 +44,7 @@ class InStepPairer {
         restore(settled);
         break;
       }
+      drop_if([&](const PortPair& other) { return other.candidate == pair->candidate; });
       add(*pair);
       settle();
     }

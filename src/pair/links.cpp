@@ -180,8 +180,11 @@ std::optional<Link> compare_content(const std::vector<NamedTensor>& reference,
   const ContentLimits& limits = kPairLimits.content;
   Link best{r, c, 1, 0, 0, false, {}};
   bool possible = false;
-  if (const auto layout = layout_of_shapes(cand.shape, ref.shape)) {
-    best.layout = *layout;
+  const auto plain = layout_of_shapes(cand.shape, ref.shape);
+  // Of many rearrangements one is always a little alike.
+  const double by_chance = std::sqrt(1 - limits.correlation.value);
+  if (plain) {
+    best.layout = *plain;
     possible = true;
     if (!ref.print.readings.empty() && !cand.print.readings.empty())  // compared, and found unlike, unless one is below
       best.weight = content_weight(ref.print.readings[0], cand.print.readings[0]);
@@ -196,6 +199,7 @@ std::optional<Link> compare_content(const std::vector<NamedTensor>& reference,
         distance = std::min<double>(1, std::sqrt(distance * distance + unlike(ref.print.rms, cand.print.rms)));
       if (distance > limits.no_layout || distance >= cost) continue;
       const Layout layout = layout_between(ours, cand.shape, theirs, ref.shape);
+      if (plain && distance > by_chance && steps_of(layout) > steps_of(*plain)) continue;
       const double whole = distance + limits.step * steps_of(layout);
       if (whole >= cost) continue;
       cost = whole;

@@ -31,8 +31,10 @@ class TrialSearch {
         paired_(count_, nullptr),
         direct_(scene.reference.marked_ancestors(std::vector<bool>(count_, true))),
         work_of_ops_(work_of_ops(scene.reference)),
-        order_(scene.reference, known_pairs(scene.pairing)) {
+        order_(scene.reference, known_pairs(scene.pairing, {})) {
     for (const PortPair& pair : scene.pairing.pairs) paired_[pair.boundary] = &pair;
+    find_free();
+    find_noise();
   }
 
   std::optional<PortPair> run() {
@@ -56,24 +58,55 @@ class TrialSearch {
     int agree = 0;    // of them, those that agree with it and do not without
   };
 
-  static std::vector<std::pair<size_t, size_t>> known_pairs(const PortPairing& pairing) {
+  static std::vector<std::pair<size_t, size_t>> known_pairs(const PortPairing& pairing,
+                                                            const std::vector<size_t>& free) {
     std::vector<std::pair<size_t, size_t>> known;
-    for (const PortPair& pair : pairing.pairs) known.emplace_back(pair.boundary, pair.candidate);
+    for (const PortPair& pair : pairing.pairs)
+      if (!std::binary_search(free.begin(), free.end(), pair.candidate))
+        known.emplace_back(pair.boundary, pair.candidate);
     return known;
+  }
+
+  // What is unpaired, and what repeats an earlier value: under a second name of that, or after all that is computed
+  // from it. A stale value of the layer before looks so, and a block's result that lacks its residual.
+  void find_free() {
+    free_ = scene_.pairing.unmatched;
+    std::set<int64_t> known;  // values that an earlier pair stands for
+    for (const PortPair& pair : scene_.pairing.pairs) {
+      const bool op = boundary(pair.boundary).path.find('/') != std::string::npos,
+                 again = !known.insert(boundary(pair.boundary).value.id).second;
+      if (!pair.evidence.starts_with("content") || !(again || (op && !order_.possible(pair.boundary, pair.candidate))))
+        continue;
+      free_.push_back(pair.candidate);
+      repeats_ = true;
+    }
+    std::sort(free_.begin(), free_.end());
+    order_ = PairingOrder(scene_.reference, known_pairs(scene_.pairing, free_));
+  }
+
+  // How far pairs are off by rounding: the median, as most of a port is right.
+  void find_noise() {
+    std::vector<double> off;
+    for (const auto& [b, distance] : scene_.off) off.push_back(distance);
+    if (off.empty()) return;
+    const auto middle = off.begin() + static_cast<ptrdiff_t>(off.size() / 2);
+    std::nth_element(off.begin(), middle, off.end());
+    const EvidenceLimits& evidence = kPairLimits.evidence;
+    most_off_ = std::clamp<double>(evidence.off_noise * *middle, evidence.least_noise, kPairLimits.family.agrees);
   }
 
   const Boundary& boundary(size_t b) const { return scene_.reference.boundaries[b]; }
 
-  // Values that do not come out, with something unpaired before them: pairs that are off, results without one.
+  // Values that do not come out, with something unpaired before them: pairs that are off, results without one. What is
+  // known to be off may be so by a value before it that was taken for another.
   std::vector<size_t> troubled() const {
     std::vector<size_t> found;
     for (size_t b = 0; b < count_ && found.size() < static_cast<size_t>(limits_.ends); ++b) {
-      if (scene_.vouched.contains(b)) continue;
+      if (scene_.vouched.contains(b) && !repeats_) continue;
       const auto off = scene_.off.find(b);
       const bool result =
           boundary(b).path.empty() && boundary(b).comparable && at::isFloatingType(boundary(b).value.dtype);
-      if (paired_[b] ? off != scene_.off.end() && off->second > kPairLimits.family.agrees
-                     : result && !order_.known_by_another_name(b))
+      if (paired_[b] ? off != scene_.off.end() && off->second > most_off_ : result && !order_.known_by_another_name(b))
         if (!unpaired_before(b).empty()) found.push_back(b);
     }
     return found;
@@ -154,7 +187,7 @@ class TrialSearch {
   // Free tensors of the candidate that may be b, the nearest after what b is computed from first.
   std::vector<Trial> fitting(size_t b) const {
     std::vector<Trial> trials;
-    for (const size_t c : scene_.pairing.unmatched) {
+    for (const size_t c : free_) {
       if (trials.size() >= static_cast<size_t>(limits_.candidates)) break;
       if (!scene_.there.find(c) || !order_.possible(b, c)) continue;
       const auto link = compare_content(scene_.here.tensors, scene_.there.tensors, scene_.here.position_of(b),
@@ -236,9 +269,12 @@ class TrialSearch {
   double& work_;
   const size_t count_;
   std::vector<const PortPair*> paired_;  // by boundary
+  std::vector<size_t> free_;             // tensors of the candidate that may stand for another value
+  double most_off_ = 0;                  // relative L2 of a pair that comes out
+  bool repeats_ = false;                 // are there some that are paired?
   const std::vector<std::vector<size_t>> direct_;
   const std::vector<double> work_of_ops_;
-  const PairingOrder order_;
+  PairingOrder order_;
   std::set<size_t> needed_;  // paired boundaries that the last part reads
   double part_work_ = 0;
 };

@@ -36,12 +36,12 @@ class Tracker {
     }
     const bool overwrites = op.kind == "copy_" || op.kind == "fill_" || op.kind == "zero_";
     if (ops_) {
-      before_.push_back(overwrites && flow.fresh.empty() ? others : all);
+      before_.push_back(overwrites && flow.fresh.empty() ? overwritten(flow, others, all) : all);
       all = others = {static_cast<size_t>(index)};
     }
     for (const int64_t id : flow.writes) write(id, overwrites ? others : all, overwrites);
     for (const int64_t id : flow.fresh) {
-      if (flow.base < 0) memories_[id].sources = all;
+      if (flow.base < 0) memories_[id].sources = memories_[id].makers = all;
       own_[id] = {all, memory_of(id).version};
     }
   }
@@ -67,6 +67,7 @@ class Tracker {
     const Sources source = ops_ ? Sources() : Sources{b};
     merge(memory.sources, source);
     if (everywhere) ++memory.version;
+    memory.makers.clear();
     own_[id] = {source, memory.version};
   }
 
@@ -74,6 +75,11 @@ class Tracker {
   struct Memory {
     Sources sources;
     int version = 0;  // counts writes
+    Sources makers;   // the op that made it; none where a marked boundary did
+  };
+  struct Answer {
+    Sources sources;
+    int version = 0;  // of the memory when it was right
   };
 
   int64_t root(int64_t id) const { return flow_.root.at(id); }
@@ -82,6 +88,17 @@ class Tracker {
     static const Memory untouched;
     const auto found = memories_.find(root(id));
     return found == memories_.end() ? untouched : found->second;
+  }
+
+  // What an op needs that overwrites: a whole memory must be there, of one that it writes to in part (through a view)
+  // the rest is still read.
+  Sources overwritten(const OpFlow& flow, const Sources& others, const Sources& all) const {
+    Sources needed = others;
+    for (const int64_t id : flow.writes) {
+      if (id != root(id)) return all;
+      merge(needed, memory_of(id).makers);
+    }
+    return needed;
   }
 
   void write(int64_t id, const Sources& sources, bool overwrites) {
@@ -95,7 +112,7 @@ class Tracker {
   const Flow& flow_;
   const bool ops_;
   std::unordered_map<int64_t, Memory> memories_;  // by root
-  std::unordered_map<int64_t, Memory> own_;       // by value
+  std::unordered_map<int64_t, Answer> own_;       // by value
   std::vector<Sources> before_;                   // by op, when asked for ops
 };
 

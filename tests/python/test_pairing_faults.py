@@ -58,7 +58,41 @@ def residual(model, layer):
     norm.register_forward_pre_hook(lambda _, inputs: (norm.instead,))
 
 
+def stale_values(model, layer):
+    """v_proj returns what that of the layer before returned: the tensor is there, and like another's to the last bit."""
+    last = []
+    model.model.layers[layer - 1].self_attn.v_proj.register_forward_hook(lambda *call: last.append(call[-1]))
+    model.model.layers[layer].self_attn.v_proj.register_forward_hook(lambda *call: last[-1].clone())
+
+
+def block_without_residual(model, layer):
+    """A layer returns its feed-forward network's result, again."""
+    block = model.model.layers[layer]
+    block.mlp.register_forward_hook(lambda _, inputs, out: setattr(block, "instead", out))
+    block.register_forward_hook(lambda *_: block.instead.clone())
+
+
+def t5():
+    config = transformers.T5Config(d_model=48, d_kv=12, d_ff=96, num_layers=2, num_heads=4, vocab_size=97, use_cache=False, initializer_factor=3., decoder_start_token_id=0)
+    return transformers.T5Model(config), {"input_ids": IDS, "decoder_input_ids": decoder_ids()}
+
+
+def decoder_ids():
+    """Padded in place, as people do: what follows is computed from a tensor that was written to through a view."""
+    ids = IDS.flip(1).clone()
+    ids[:, 9:] = torch.tensor(0)
+    return ids
+
+
+def output_rows(model, layer):
+    weight = model.decoder.block[layer].layer[0].SelfAttention.o.weight
+    weight.data = weight.data.flip(0)
+
+
 CASES = {
+    "llama, stale values": (llama, stale_values, 2, "model.layers.2.self_attn.v_proj"),
+    "llama, a layer's result without its residual": (llama, block_without_residual, 2, "model.layers.2"),
+    "t5, rows of an output projection": (t5, output_rows, 0, "decoder.block.0.layer.0.SelfAttention.o"),
     "llama, gate and up exchanged": (llama, gate_and_up, 2, "model.layers.2.mlp"),
     "llama, gate and up exchanged in the second layer": (llama, gate_and_up, 1, "model.layers.1.mlp"),
     "llama, rows of q and k": (llama, q_and_k_rows, 2, "model.layers.2.self_attn"),
