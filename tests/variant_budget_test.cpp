@@ -113,6 +113,32 @@ TEST_CASE("variant budget: a part of a program run alone gives what the whole gi
   CHECK(!at::equal(run(layer.entering * 1.01), layer.leaving));  // the part does begin there
 }
 
+// Padding written into a slice of ids, a buffer filled after it was made: the part needs what they write to.
+TEST_CASE("variant budget: a part that writes through a view, or into what an op made, runs alone") {
+  testing::ProgramFile file("part-view.h5");
+  const at::Tensor base = at::arange(6, at::kFloat), padded = at::cat({base.narrow(0, 0, 4), at::ones({2})});
+  const int64_t x = file.leaf(base);
+  const int64_t tail =
+      file.op("aten::slice.Tensor", {testing::ref(x), 0, 4, 6}, {base.narrow(0, 4, 2)}, {}, {{"view", true}});
+  file.op("aten::fill_.Scalar", {testing::ref(tail), 1}, {at::ones({2})}, {}, {{"ids", {tail}}});
+  const int64_t made = file.op("aten::zeros_like", {testing::ref(x)}, {at::zeros({6})});
+  file.op("aten::copy_", {testing::ref(made), testing::ref(x)}, {padded}, {}, {{"ids", {made}}});
+  file.op("aten::mul.Tensor", {testing::ref(made), 2}, {padded * 2});
+  const Dump dump = file.dump();
+  const Program program = load_program(dump);
+  const size_t end = program.boundaries.size() - 1;
+  std::vector<bool> marked(program.boundaries.size());
+  marked[end] = true;
+  ReplayOptions alone;
+  alone.part = std::make_shared<ProgramPart>(ProgramPart{program.ops_since(marked)[end], {end}, {}});
+  at::Tensor value;
+  replay(dump, program, alone, [&](size_t, const at::Tensor& v) -> std::optional<at::Tensor> {
+    value = v.clone();
+    return std::nullopt;
+  });
+  CHECK(at::equal(value, padded * 2));
+}
+
 TEST_CASE("variant budget: a run that no longer differs, or cannot matter, is dropped") {
   const SecondLayer layer;
   CHECK(layer.changed("addmm", [](OpCall& call) { return scaled(call, 1.5); }).defined());

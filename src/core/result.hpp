@@ -61,10 +61,18 @@ struct Histogram {
   std::vector<int64_t> counts;
 };
 
+/// Why a candidate tensor stands for a reference value.
+struct PairedBy {
+  std::string witnesses;  // "path", "map line 3", "content 0.9998, order, name 0.75"
+  double confidence = 1;  // about the probability that it is right; 1: both sides, or a map, say so
+  std::string rule;       // as a map file says it: "h.0.attn = kqv_out-0 view(24,4,16) perm(1,0,2)"
+};
+
 struct OpResult {
   int64_t index = 0;      // in the reference's execution order
   std::string reference;  // short name of the reference dump ("" when there is only one)
   std::string path, candidate_path;
+  std::optional<PairedBy> paired_by;
   int call = 0;
   std::string kind;   // op kind in the field's words: "linear", "layer_norm", "attention", "rope", "modulation", …
   std::string dtype;  // "bf16", "fp32", "fp64": the run this row belongs to

@@ -52,6 +52,8 @@ class PlainJob {
   struct Partner {
     size_t candidate;
     Layout layout;
+    std::string witnesses;
+    double confidence = 1;
   };
 
   void pair_by_name() {
@@ -63,7 +65,8 @@ class PlainJob {
       const auto target = map_ == nullptr ? std::nullopt : map_->find(reference_[r].path);
       const auto found = names.find({target ? target->candidate : reference_[r].path, reference_[r].call});
       if (found == names.end()) continue;
-      partners_[r] = {found->second, target ? target->layout : Layout{}};
+      partners_[r] = {found->second, target ? target->layout : Layout{},
+                      target ? fmt::format("map line {}", target->line) : "path"};
       taken_.insert(found->second);
     }
     if (map_ != nullptr) map_->require_all_used(weights_and_owners(paths));
@@ -79,7 +82,9 @@ class PlainJob {
     std::vector<std::pair<size_t, size_t>> anchors;
     for (const auto& [r, partner] : partners_) anchors.emplace_back(r, partner.candidate);
     for (const AutoPair& pair : pair_automatically(prints(reference_), prints(candidate_), anchors).pairs)
-      if (partners_.emplace(pair.reference, Partner{pair.candidate, pair.layout}).second) taken_.insert(pair.candidate);
+      if (partners_.emplace(pair.reference, Partner{pair.candidate, pair.layout, pair.evidence, pair.confidence})
+              .second)
+        taken_.insert(pair.candidate);
   }
 
   OpResult row(size_t r) {
@@ -103,6 +108,7 @@ class PlainJob {
     ++result_.coverage.paired;
     row.candidate_path = candidate_[partner->second.candidate].path;
     row.candidate_source = candidate_[partner->second.candidate].source;
+    row.paired_by = paired_by(row, partner->second.witnesses, partner->second.confidence, partner->second.layout);
     judge(row, reference, partner->second);
     return row;
   }

@@ -144,6 +144,7 @@ class PortJob {
     OpResult row = row_of(program_, pair.boundary);
     row.candidate_path = candidate_[pair.candidate].path;
     row.candidate_source = candidate_[pair.candidate].source;
+    row.paired_by = paired_by(row, pair.evidence, pair.confidence, pair.layout);
     if (!segments_[pair.boundary].kind.empty()) row.kind = segments_[pair.boundary].kind;
     row.dtype = dtype_;
     row.tensor_dtype = short_dtype_name(boundary.value.dtype);

@@ -1,5 +1,7 @@
 #include "jobs/rows.hpp"
 
+#include <fmt/format.h>
+
 #include <map>
 
 #include "core/precision.hpp"
@@ -27,6 +29,12 @@ OpResult row_of(const Program& program, size_t boundary) {
   row.shape = b.value.shape;
   row.source = program.source(b.line);
   return row;
+}
+
+PairedBy paired_by(const OpResult& row, const std::string& witnesses, double confidence, const Layout& layout) {
+  const std::string steps = layout.text();
+  return {witnesses, confidence,
+          fmt::format("{} = {}{}{}", row.path, row.candidate_path, steps.empty() ? "" : " ", steps)};
 }
 
 OpResult missing_row(OpResult head, std::string diagnosis) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/result.hpp"
+#include "pair/name_map.hpp"
 #include "trace/program.hpp"
 
 namespace parity {
@@ -14,6 +15,9 @@ std::string recorded_dtype(const Program& program);
 
 /// The head of a row about a boundary: index, path, call, kind, shape, line of source. No verdict yet.
 OpResult row_of(const Program& program, size_t boundary);
+
+/// Why the row's candidate tensor was taken, with the rule that says the same.
+PairedBy paired_by(const OpResult& row, const std::string& witnesses, double confidence, const Layout& layout);
 
 /// A row for what the reference computes and the candidate has no counterpart of.
 OpResult missing_row(OpResult head, std::string diagnosis);

@@ -44,7 +44,7 @@ class InStepPairer {
         restore(settled);
         break;
       }
-      drop_if([&](const PortPair& other) { return other.candidate == pair->candidate; });
+      take_back(pair->candidate);
       add(*pair);
       settle();
     }
@@ -77,6 +77,13 @@ class InStepPairer {
   bool in_doubt(const std::vector<PortPair>& before) const {
     return pairing_.pairs.size() < before.size() || std::any_of(pairing_.unmatched.begin(), pairing_.unmatched.end(),
                                                                 [&](size_t c) { return !candidate_[c].of_op; });
+  }
+
+  // A pair that was none, and with it what was learned: other pairs are learned again.
+  void take_back(size_t candidate) {
+    const size_t before = pairing_.pairs.size();
+    drop_if([&](const PortPair& pair) { return pair.candidate == candidate; });
+    if (pairing_.pairs.size() < before) drop_if([&](const PortPair& pair) { return carried_.contains(pair.boundary); });
   }
 
   template <typename Unwanted>

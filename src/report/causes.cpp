@@ -107,6 +107,11 @@ std::string cause_title(const Cause& cause) {
   return fmt::format("{}: {}", out, cause.name);
 }
 
+std::string pairing_text(const OpResult& op) {
+  if (!op.paired_by || op.paired_by->confidence >= 1) return "";
+  return fmt::format("paired by {} (confidence {:.2f})", op.paired_by->witnesses, op.paired_by->confidence);
+}
+
 std::string source_text(const OpResult& op) {
   std::string out = op.source.empty() ? "" : "reference " + op.source;
   if (!op.candidate_source.empty()) out += fmt::format("{}port {}", out.empty() ? "" : " · ", op.candidate_source);

@@ -29,5 +29,7 @@ std::string cause_title(const Cause& cause);
 
 /// "reference modeling_llama.py:312 · port attention.cpp:88"; "" when neither is recorded.
 std::string source_text(const OpResult& op);
+/// "paired by content 0.9998, order (confidence 0.97)"; "" where both sides have one name for it, or a map says so.
+std::string pairing_text(const OpResult& op);
 
 }  // namespace parity

@@ -66,13 +66,15 @@ std::string rows_of_cause(const Cause& cause) {
   return cause.rows.size() > kShownRows ? fmt::format("{} and {} more", out, cause.rows.size() - kShownRows) : out;
 }
 
+std::string after_comma(const std::string& text) { return text.empty() ? "" : ", " + text; }
+
 std::string cause_text(const Cause& cause, const Paint& paint) {
   const OpResult& first = *cause.rows.front();
   std::string out = fmt::format("{}  {}\n", paint.verdict(cause.verdict, verdict_name(cause.verdict)),
                                 paint.bold(plain(cause_title(cause))));
   out += fmt::format("      {}\n", rows_of_cause(cause));
   if (!first.candidate_path.empty() && first.candidate_path != first.path)
-    out += fmt::format("      candidate {}\n", plain(first.candidate_path));
+    out += fmt::format("      candidate {}{}\n", plain(first.candidate_path), plain(after_comma(pairing_text(first))));
   if (!first.diagnosis.empty())
     out += fmt::format("      {}\n", plain(shortened_text(first.diagnosis, kLongestSentence)));
   if (const std::string lines = source_text(first); !lines.empty()) out += fmt::format("      {}\n", plain(lines));

@@ -7,6 +7,7 @@
 #include <ranges>
 
 #include "core/statistics.hpp"
+#include "report/causes.hpp"
 #include "report/html.hpp"
 #include "report/markup.hpp"
 
@@ -148,6 +149,7 @@ json html_ops(const Report& report, size_t most, HtmlStrings& strings) {
           {"histogram", column(report, [](const OpResult& op) { return histogram(op.histogram); })},
           {"source", text(&OpResult::source)},
           {"candidate_source", text(&OpResult::candidate_source)},
+          {"pairing", column(report, [&](const OpResult& op) { return strings(pairing_text(op)); })},
           {"rerun", column(report, [&](const OpResult& op) { return strings.as_is(rerun_pattern(op)); })}};
 }
 

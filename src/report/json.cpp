@@ -95,11 +95,17 @@ json histogram_json(const std::optional<Histogram>& histogram) {
   return {{"equal", histogram->equal}, {"lowest", histogram->lowest}, {"counts", histogram->counts}};
 }
 
+json pairing_json(const std::optional<PairedBy>& by) {
+  if (!by) return nullptr;
+  return {{"witnesses", plain(by->witnesses)}, {"confidence", by->confidence}, {"rule", plain(by->rule)}};
+}
+
 json op_json(const OpResult& op) {
   return {{"index", op.index},
           {"reference", plain(op.reference)},
           {"path", plain(op.path)},
           {"candidate_path", plain(op.candidate_path)},
+          {"pairing", pairing_json(op.paired_by)},
           {"kind", plain(op.kind)},
           {"call", op.call},
           {"dtype", plain(op.dtype)},

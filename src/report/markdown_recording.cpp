@@ -49,6 +49,8 @@ std::string open_row(const OpResult& op) {
   if (!op.candidate_path.empty() && op.candidate_path != op.path)
     out += fmt::format(", candidate {}", markdown_code(op.candidate_path));
   out += "\n";
+  if (const std::string pairing = pairing_text(op); !pairing.empty())
+    out += fmt::format("- {}; map rule {}\n", markdown(pairing), markdown_code(op.paired_by->rule));
   if (const std::string lines = source_text(op); !lines.empty()) out += fmt::format("- {}\n", markdown(lines));
   out += fmt::format("- measured: {}\n", markdown(measured_text(op)));
   for (const std::string& line : limit_lines(op)) out += fmt::format("- limit: {}\n", markdown(line));

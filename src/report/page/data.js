@@ -69,6 +69,7 @@ function readOps() {
     for (const name of ['reference', 'path', 'candidate', 'kind', 'dtype', 'tensor', 'shape', 'verdict', 'gate', 'diagnosis', 'source'])
       op[name] = text(name, row);
     op.candidateSource = text('candidate_source', row);
+    op.pairing = text('pairing', row);
     op.rerun = text('rerun', row).replace('\x1f', () => `'${op.path}'`);
     op.name = (op.path || '(the model’s result)') + (op.call > 0 ? ` call ${op.call}` : '');
     op.red = op.verdict === 'fail' || op.verdict === 'shape';

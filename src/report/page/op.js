@@ -87,6 +87,6 @@ function showOp(place, op, steps, select) {
     el('div', { class: 'bar' }, el('h3', { tabindex: '-1' }, breakable(op.name)), badge(op.verdict)),
     el('div', { class: 'controls' }, to(steps.previous, '‹ previous finding (p)', 'p'), to(steps.next, 'next finding (n) ›', 'n')),
     el('p', { class: 'soft' }, [op.kind, op.shape, op.tensor && op.tensor !== op.dtype ? `${op.dtype} run, ${op.tensor} tensor` : op.dtype, op.gate && `gate ${op.gate}`, op.reference].filter(Boolean).join(' · ')),
-    ...[op.candidate && op.candidate !== op.path ? el('p', null, 'candidate ', code(op.candidate)) : null, op.diagnosis ? el('p', { class: `diagnosis ${tone(op.verdict)}` }, op.diagnosis) : null,
+    ...[op.candidate && op.candidate !== op.path ? el('p', null, 'candidate ', code(op.candidate), op.pairing ? `, ${op.pairing}` : '') : null, op.diagnosis ? el('p', { class: `diagnosis ${tone(op.verdict)}` }, op.diagnosis) : null,
       sources(op), rerunPart(op), castDiagram(op), limitsTable(op), histogramPart(op), worstTable(op), explanationsTable(op), numbersTable(op)].filter(Boolean));
 }
