@@ -205,6 +205,24 @@ TEST_CASE("cli: bench compare times every size and dtype, sizes below one elemen
   CHECK(none.err.find("less than one element") != std::string::npos);
 }
 
+TEST_CASE("cli: bench attention writes its rows, a size without a token is an error") {
+  const Scratch scratch;
+  const auto result =
+      parity_check("bench attention --frames 1,5 --height 64 --width 64 --heads 2 --head-width 16 --repeats 1 --json " +
+                   (scratch / "b.json").string() + " --markdown " + (scratch / "b.md").string());
+  INFO(result.err);
+  CHECK(result.status == 0);
+  const auto json = json_of(scratch / "b.json");
+  CHECK(json["rows"].size() == 12);  // two lengths, three variants, two dtypes
+  CHECK(json["rows"][0]["tokens"] == 16);
+  CHECK(json["rows"][0]["seconds"] > 0);
+  CHECK(json["published"].size() == 3);
+  CHECK(std::filesystem::file_size(scratch / "b.md") > 1000);
+  const auto none = parity_check("bench attention --frames 1 --height 8");
+  CHECK(none.status == 2);
+  CHECK(none.err.find("have no token") != std::string::npos);
+}
+
 TEST_CASE("cli: bench runs a forward and says what it took, an impossible configuration is an error") {
   const Scratch scratch;
   const std::string config = (std::filesystem::path(PARITY_SOURCE_DIR) / "tests/data/wan_small_config.json").string();

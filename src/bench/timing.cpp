@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <fstream>
+#include <string>
 
 namespace parity {
 namespace {
@@ -12,6 +14,13 @@ double seconds_of(const std::function<void()>& work) {
   const auto start = std::chrono::steady_clock::now();
   work();
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+int64_t status_bytes(const std::string& name) {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;)
+    if (int64_t kilobytes = 0; word == name && status >> kilobytes) return kilobytes * 1024;
+  return 0;
 }
 
 }  // namespace
@@ -40,6 +49,13 @@ Timing time_runs(const std::function<void()>& work, int repeats, const ShareDone
   tell(repeats + 1);
   return timing;
 }
+
+GrownMemory::GrownMemory() {
+  std::ofstream("/proc/self/clear_refs") << "5\n";  // proc(5): resets VmHWM
+  before_ = status_bytes("VmRSS:");
+}
+
+int64_t GrownMemory::peak() const { return std::max<int64_t>(0, status_bytes("VmHWM:") - before_); }
 
 int64_t peak_memory() {
   rusage usage{};

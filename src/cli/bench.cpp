@@ -75,10 +75,8 @@ void add_bench(CLI::App& app, Action& action) {
   auto options = std::make_shared<BenchOptions>();
   CLI::App* bench = app.add_subcommand("bench", "Time and memory, measured here");
   bench->require_subcommand(1);
-  add_bench_compare(*bench, action);
-  add_bench_gpt2(*bench, action);
-  add_bench_gpt_oss(*bench, action);
-  add_bench_video(*bench, action);
+  for (const auto add : {add_bench_attention, add_bench_compare, add_bench_gpt2, add_bench_gpt_oss, add_bench_video})
+    add(*bench, action);
   CLI::App* wan = bench->add_subcommand(
       "wan",
       "One forward of the SkyReels-V2 / Wan transformer, random weights unless told (default: I2V 1.3B, 9 frames of "

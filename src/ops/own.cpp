@@ -8,6 +8,7 @@
 #include "core/precision.hpp"
 #include "kernels/cpu/decode_attention.hpp"
 #include "kernels/cpu/norm_rope.hpp"
+#include "kernels/cpu/tile_attention.hpp"
 
 namespace parity::ops {
 namespace {
@@ -115,27 +116,33 @@ at::Tensor own_causal_attention(const at::Tensor& q, const at::Tensor& k, const 
 at::Tensor own_encoder_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const ScoreForm& form) {
   check_encoder_attention(q, k, v, form);
   const int64_t heads = q.size(1), tokens = q.size(2), dim = q.size(3), keys = k.size(2);
-  if (dim > kernels::kMaxHeadWidth) throw Error(fmt::format("[attention] heads of {} are too wide", dim));
   const auto inner = [](const at::Tensor& t) { return t.stride(3) == 1 ? t : t.contiguous(); };
   const auto qs = inner(q), ks = inner(k), vs = inner(v);
   const auto bias = form.bias.defined() ? inner(form.bias.to(q.scalar_type())).expand({q.size(0), heads, tokens, keys})
                                         : at::Tensor();
   const auto out = at::empty({q.size(0), tokens, heads, dim}, q.options()).transpose(1, 2);
+  const int64_t tiles = (tokens + kernels::kTileQueries - 1) / kernels::kTileQueries;
   with_element("attention", q, [&](auto* element) {
     using T = std::remove_pointer_t<decltype(element)>;
-    at::parallel_for(0, q.size(0) * heads * tokens, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t row = begin; row < end; ++row) {
-        const int64_t b = row / (heads * tokens), h = row / tokens % heads, i = row % tokens;
-        kernels::attend(kernels::Attend<T>{.q = at_row<T>(qs, b, h, i),
-                                           .k = at_row<T>(ks, b, h, 0),
-                                           .v = at_row<T>(vs, b, h, 0),
-                                           .out = at_row<T>(out, b, h, i),
-                                           .keys = keys,
-                                           .dim = dim,
-                                           .key_step = ks.stride(2),
-                                           .value_step = vs.stride(2),
-                                           .scale = form.scale,
-                                           .bias = bias.defined() ? at_row<T>(bias, b, h, i) : nullptr});
+    at::parallel_for(0, q.size(0) * heads * tiles, 1, [&](int64_t begin, int64_t end) {
+      std::vector<std::conditional_t<std::is_same_v<T, double>, double, float>> work;
+      for (int64_t t = begin; t < end; ++t) {
+        const int64_t b = t / (heads * tiles), h = t / tiles % heads, i = t % tiles * kernels::kTileQueries;
+        kernels::attend(kernels::TileAttend<T>{.q = at_row<T>(qs, b, h, i),
+                                               .k = at_row<T>(ks, b, h, 0),
+                                               .v = at_row<T>(vs, b, h, 0),
+                                               .out = at_row<T>(out, b, h, i),
+                                               .queries = std::min(kernels::kTileQueries, tokens - i),
+                                               .keys = keys,
+                                               .dim = dim,
+                                               .q_step = qs.stride(2),
+                                               .k_step = ks.stride(2),
+                                               .v_step = vs.stride(2),
+                                               .out_step = out.stride(2),
+                                               .scale = form.scale,
+                                               .bias = bias.defined() ? at_row<T>(bias, b, h, i) : nullptr,
+                                               .bias_step = bias.defined() ? bias.stride(2) : 0},
+                        work);
       }
     });
   });

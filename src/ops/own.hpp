@@ -34,7 +34,8 @@ Int8Weight quantise_rows(const at::Tensor& weight);
 /// As `causal_attention`, in one pass over the keys; nothing is rounded but the result.
 at::Tensor own_causal_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const CausalForm& form);
 
-/// As `encoder_attention`, in one pass over the keys; nothing is rounded but the result.
+/// As `encoder_attention`, in tiles of 256 queries over blocks of keys: memory grows with neither. Nothing is rounded
+/// but the result.
 at::Tensor own_encoder_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const ScoreForm& form);
 
 /// x (batch, in, frames, height, width), padded already, weight (out, in, kt, kh, kw), bias (out) or undefined, stride
