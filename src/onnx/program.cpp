@@ -12,6 +12,7 @@
 #include "onnx/operator.hpp"
 #include "trace/encode.hpp"
 #include "trace/execute.hpp"
+#include "trace/operator.hpp"
 
 namespace parity::onnx {
 namespace {
@@ -261,19 +262,24 @@ class Runner {
     for (const ModelRun& run : ran_.runs)
       for (const json& output : run.outputs) needed.insert(output["v"].get<int64_t>());
     for (auto run = ran_.runs.rbegin(); run != ran_.runs.rend(); ++run)
-      for (auto node = run->nodes.rbegin(); node != run->nodes.rend(); ++node) {
-        std::vector<CapturedOp> used;
-        for (auto op = node->ops.rbegin(); op != node->ops.rend(); ++op) {
-          if (std::none_of(op->makes.begin(), op->makes.end(), [&](int64_t id) { return needed.contains(id); }))
-            continue;
-          needed.insert(op->reads.begin(), op->reads.end());
-          used.insert(used.begin(), std::move(*op));
-        }
-        node->ops = std::move(used);
-      }
+      for (auto node = run->nodes.rbegin(); node != run->nodes.rend(); ++node) node->ops = used(node->ops, needed);
     std::erase_if(ran_.leaves,
                   [&](const auto& leaf) { return leaf.second.names.empty() && !needed.contains(leaf.first); });
     std::erase_if(ran_.kept, [&](const auto& value) { return !needed.contains(value.first); });
+  }
+
+  std::vector<CapturedOp> used(std::vector<CapturedOp>& ops, std::set<int64_t>& needed) const {
+    std::vector<CapturedOp> used;
+    for (auto op = ops.rbegin(); op != ops.rend(); ++op) {
+      if (std::none_of(op->makes.begin(), op->makes.end(), [&](int64_t id) { return needed.contains(id); })) continue;
+      const std::string kind = operator_kind(op->event["op"].get<std::string>());
+      if (is_uninitialised(kind))  // what is written to it behind the dispatcher does not come by here
+        fail(fmt::format("a lowering reads uninitialised memory ({}), whose contents cannot be recorded", kind));
+      needed.insert(op->reads.begin(), op->reads.end());
+      used.push_back(std::move(*op));
+    }
+    std::reverse(used.begin(), used.end());
+    return used;
   }
 
   const std::filesystem::path& file_;

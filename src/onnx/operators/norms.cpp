@@ -11,17 +11,19 @@ std::vector<int64_t> normalised_shape(const Call& call) {
   return call[0].sizes().slice(static_cast<size_t>(axis_in(call.integer("axis", -1), call[0].dim()))).vec();
 }
 
-// Scale and bias may be given smaller than what they belong to; ATen asks for all of it.
-std::optional<at::Tensor> spread(const Call& call, size_t input, const std::vector<int64_t>& shape) {
-  if (!call.has(input)) return std::nullopt;
-  return call[input].sizes() == at::IntArrayRef(shape) ? call[input] : at::expand_copy(call[input], shape);
-}
-
-// Y, and with the mean and the reciprocal deviation of each row where they are asked for.
+// Y, and with the mean and the reciprocal deviation of each row where they are asked for. Scale and bias may be smaller
+// than what they belong to, where ATen asks for all of it.
 Tensors layer_norm(const Call& call) {
   const std::vector<int64_t> shape = normalised_shape(call);
-  const auto [y, mean, deviation] = at::native_layer_norm(call[0], shape, spread(call, 1, shape),
-                                                          spread(call, 2, shape), call.number("epsilon", kEpsilon));
+  const auto whole = [&](size_t input) { return !call.has(input) || call[input].sizes() == at::IntArrayRef(shape); };
+  const bool inside = whole(1) && whole(2);
+  const auto given = [&](size_t input) {
+    return inside && call.has(input) ? std::optional(call[input]) : std::nullopt;
+  };
+  auto [y, mean, deviation] =
+      at::native_layer_norm(call[0], shape, given(1), given(2), call.number("epsilon", kEpsilon));
+  if (!inside && call.has(1)) y = at::mul(y, call[1]);
+  if (!inside && call.has(2)) y = at::add(y, call[2]);
   return {y, mean, deviation};
 }
 

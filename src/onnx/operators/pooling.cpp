@@ -18,7 +18,8 @@ std::vector<int64_t> kernel_shape(const Call& call) {
 }
 
 at::Tensor max_of(const at::Tensor& input, const Window& w, const std::vector<int64_t>& padding) {
-  if (w.axes() == 1) return at::max_pool1d(input, w.size, w.stride, padding, w.dilation);
+  if (w.axes() == 1)  // not max_pool1d, which writes to memory behind the dispatcher
+    return std::get<0>(at::max_pool1d_with_indices(input, w.size, w.stride, padding, w.dilation));
   if (w.axes() == 2) return at::max_pool2d(input, w.size, w.stride, padding, w.dilation);
   return at::max_pool3d(input, w.size, w.stride, padding, w.dilation);
 }

@@ -22,7 +22,6 @@ struct Axis {
 struct Taps {
   std::vector<std::vector<int64_t>> places;
   std::vector<std::vector<double>> weights;
-  std::vector<double> outside;  // 1: the element lies outside and takes the extrapolation value
 };
 
 class Sampler {
@@ -37,53 +36,52 @@ class Sampler {
 
   bool crops() const { return coordinates_ == "tf_crop_and_resize"; }
 
-  Taps taps(const Axis& axis) const {
-    Taps taps;
-    const int64_t reach = this->reach(axis);
-    const auto count = static_cast<size_t>(mode_ == "nearest" ? 1 : 2 * reach);
-    taps.places.resize(count), taps.weights.resize(count);
-    for (int64_t i = 0; i < axis.out; ++i) {
-      const double at = original(static_cast<double>(i), axis);
-      taps.outside.push_back(crops() && (at < 0 || at > static_cast<double>(axis.in - 1)) ? 1 : 0);
-      if (mode_ == "nearest")
-        add(taps, 0, nearest(at), 1, axis);
-      else
-        add_neighbours(taps, at, reach, axis);
-    }
-    return taps;
+  /// `input` resized along one axis.
+  at::Tensor along(const at::Tensor& input, int64_t axis, const Axis& a) const {
+    if (mode_ == "nearest") return at::index_select(input, axis, constant(nearest(a)));
+    return antialias_ && a.scale < 1 ? smoothed(input, axis, a) : interpolated(input, axis, a);
+  }
+
+  /// By output element: does it lie outside of what tf_crop_and_resize crops from?
+  at::Tensor outside(const Axis& a) const {
+    const at::Tensor at = originals(at::arange(a.out, at::kDouble), a);
+    return at::logical_or(at::lt(at, 0), at::gt(at, a.in - 1));
   }
 
  private:
-  int64_t reach(const Axis& axis) const {
-    const double one = mode_ == "cubic" ? 2 : 1;
-    return static_cast<int64_t>(std::ceil(antialias_ && axis.scale < 1 ? one / axis.scale : one)) +
-           (antialias_ && axis.scale < 1 ? 1 : 0);
-  }
-
-  double original(double x, const Axis& a) const {
+  // Of places in the output those in the input: an affine map.
+  std::pair<double, double> map(const Axis& a) const {
     const auto in = static_cast<double>(a.in), out = static_cast<double>(a.out);
-    if (coordinates_ == "asymmetric") return x / a.scale;
-    if (coordinates_ == "align_corners") return a.out == 1 ? 0 : x * (in - 1) / (out - 1);
-    if (coordinates_ == "pytorch_half_pixel") return a.out > 1 ? (x + 0.5) / a.scale - 0.5 : 0;
-    if (coordinates_ == "half_pixel") return (x + 0.5) / a.scale - 0.5;
-    if (coordinates_ == "half_pixel_symmetric") {
-      const double adjustment = out / (a.scale * in), center = in / 2;
-      return center * (1 - adjustment) + (x + 0.5) / a.scale - 0.5;
-    }
-    if (crops())
-      return a.out > 1 ? a.begin * (in - 1) + x * (a.end - a.begin) * (in - 1) / (out - 1)
-                       : 0.5 * (a.begin + a.end) * (in - 1);
-    throw Error(fmt::format("its coordinate_transformation_mode '{}' is not known here", coordinates_));
+    if (coordinates_ == "asymmetric") return {1 / a.scale, 0};
+    if (coordinates_ == "align_corners") return {a.out == 1 ? 0 : (in - 1) / (out - 1), 0};
+    if (coordinates_ == "pytorch_half_pixel" && a.out == 1) return {0, 0};
+    const double half = 0.5 / a.scale - 0.5;
+    if (coordinates_ == "half_pixel" || coordinates_ == "pytorch_half_pixel") return {1 / a.scale, half};
+    if (coordinates_ == "half_pixel_symmetric") return {1 / a.scale, in / 2 * (1 - out / (a.scale * in)) + half};
+    if (!crops()) throw Error(fmt::format("its coordinate_transformation_mode '{}' is not known here", coordinates_));
+    if (a.out == 1) return {0, 0.5 * (a.begin + a.end) * (in - 1)};
+    return {(a.end - a.begin) * (in - 1) / (out - 1), a.begin * (in - 1)};
   }
 
-  int64_t nearest(double at) const {
-    const double down = std::floor(at);
-    const double part = at - down;
-    bool up = part > 0.5;
-    if (rounding_ == "round_prefer_ceil") up = part >= 0.5;
-    if (rounding_ == "floor") up = false;
-    if (rounding_ == "ceil") up = part > 0;
-    return static_cast<int64_t>(down) + (up ? 1 : 0);
+  at::Tensor originals(const at::Tensor& places, const Axis& a) const {
+    const auto [factor, offset] = map(a);
+    return at::add(at::mul(places, factor), offset);
+  }
+
+  // In float32, as runtimes have it: whether a place is just beyond the middle depends on that rounding.
+  std::vector<int64_t> nearest(const Axis& a) const {
+    const auto [factor, offset] = map(a);
+    std::vector<int64_t> places;
+    for (int64_t i = 0; i < a.out; ++i) {
+      const auto at = static_cast<float>(static_cast<double>(i) * factor + offset);
+      const float down = std::floor(at), part = at - down;
+      bool up = part > 0.5F;
+      if (rounding_ == "round_prefer_ceil") up = part >= 0.5F;
+      if (rounding_ == "floor") up = false;
+      if (rounding_ == "ceil") up = part > 0;
+      places.push_back(std::clamp<int64_t>(static_cast<int64_t>(down) + (up ? 1 : 0), 0, a.in - 1));
+    }
+    return places;
   }
 
   double weight(double distance) const {
@@ -93,53 +91,94 @@ class Sampler {
     return d < 2 ? ((a * d - 5 * a) * d + 8 * a) * d - 4 * a : 0;
   }
 
-  void add_neighbours(Taps& taps, double at, int64_t reach, const Axis& axis) const {
-    const auto first = static_cast<int64_t>(std::floor(at)) - reach + 1;
-    const double shrink = antialias_ && axis.scale < 1 ? axis.scale : 1;
-    std::vector<double> weights;
-    double sum = 0;
-    for (int64_t t = 0; t < 2 * reach; ++t) {
-      const int64_t place = first + t;
-      double w = weight((at - static_cast<double>(place)) * shrink);
-      if (exclude_outside_ && (place < 0 || place >= axis.in)) w = 0;
-      weights.push_back(w);
-      sum += w;
-    }
-    for (int64_t t = 0; t < 2 * reach; ++t)
-      add(taps, static_cast<size_t>(t), first + t, weights[static_cast<size_t>(t)] / sum, axis);
+  // The weights of the neighbours from the first one on, `part` beyond the one before the place.
+  Tensors weights(const at::Tensor& part) const {
+    if (mode_ == "linear") return {at::rsub(part, 1), part};
+    const double a = cubic_;
+    const auto near = [&](const at::Tensor& d) {  // ((a + 2) d - (a + 3)) d d + 1
+      return at::add(at::mul(at::mul(at::sub(at::mul(d, a + 2), a + 3), d), d), 1);
+    };
+    const auto far = [&](const at::Tensor& d) {  // ((a d - 5 a) d + 8 a) d - 4 a
+      return at::sub(at::mul(at::add(at::mul(at::sub(at::mul(d, a), 5 * a), d), 8 * a), d), 4 * a);
+    };
+    const at::Tensor rest = at::rsub(part, 1);
+    return {far(at::add(part, 1)), near(part), near(rest), far(at::add(rest, 1))};
   }
 
-  static void add(Taps& taps, size_t tap, int64_t place, double weight, const Axis& axis) {
-    taps.places[tap].push_back(std::clamp<int64_t>(place, 0, axis.in - 1));
-    taps.weights[tap].push_back(weight);
+  // Places and weights are computed in the tensor's dtype: runtimes do so, and their roundings are part of what is
+  // valid.
+  at::Tensor interpolated(const at::Tensor& input, int64_t axis, const Axis& a) const {
+    const at::Tensor at = originals(at::arange(a.out, input.scalar_type()), a), down = at::floor(at);
+    Tensors weights = this->weights(at::sub(at, down));
+    const auto first = -static_cast<int64_t>(weights.size() / 2) + 1;
+    Tensors places;
+    for (size_t t = 0; t < weights.size(); ++t) places.push_back(at::add(down, first + static_cast<int64_t>(t)));
+    if (exclude_outside_) exclude(weights, places, a);
+    at::Tensor sum;
+    for (size_t t = 0; t < weights.size(); ++t) {
+      const at::Tensor picked = at::index_select(input, axis, at::clamp(places[t], 0, a.in - 1).to(at::kLong));
+      const at::Tensor part = at::mul(picked, at::reshape(weights[t], beside(input, axis)));
+      sum = sum.defined() ? at::add(sum, part) : part;
+    }
+    return sum;
+  }
+
+  // Weights beyond the edge count for nothing, and the others for more.
+  static void exclude(Tensors& weights, const Tensors& places, const Axis& a) {
+    at::Tensor sum;
+    for (size_t t = 0; t < weights.size(); ++t) {
+      const at::Tensor inside = at::logical_and(at::ge(places[t], 0), at::lt(places[t], a.in));
+      weights[t] = at::where(inside, weights[t], at::zeros_like(weights[t]));
+      sum = sum.defined() ? at::add(sum, weights[t]) : weights[t];
+    }
+    for (at::Tensor& weight : weights) weight = at::div(weight, sum);
+  }
+
+  // (1, …, -1 at `axis`, …, 1)
+  static std::vector<int64_t> beside(const at::Tensor& input, int64_t axis) {
+    std::vector<int64_t> shape(static_cast<size_t>(input.dim()), 1);
+    shape[static_cast<size_t>(axis)] = -1;
+    return shape;
+  }
+
+  // With antialias a smaller output looks at as many neighbours as it leaves out others.
+  Taps taps(const Axis& a) const {
+    const auto [factor, offset] = map(a);
+    const auto reach = static_cast<int64_t>(std::ceil((mode_ == "cubic" ? 2 : 1) / a.scale)) + 1;
+    Taps taps{std::vector<std::vector<int64_t>>(static_cast<size_t>(2 * reach)),
+              std::vector<std::vector<double>>(static_cast<size_t>(2 * reach))};
+    for (int64_t i = 0; i < a.out; ++i) {
+      const double at = static_cast<double>(i) * factor + offset;
+      const auto first = static_cast<int64_t>(std::floor(at)) - reach + 1;
+      double sum = 0;
+      for (int64_t t = 0; t < 2 * reach; ++t) {
+        const int64_t place = first + t;
+        const bool out = exclude_outside_ && (place < 0 || place >= a.in);
+        const double w = out ? 0 : weight((at - static_cast<double>(place)) * a.scale);
+        taps.places[static_cast<size_t>(t)].push_back(std::clamp<int64_t>(place, 0, a.in - 1));
+        taps.weights[static_cast<size_t>(t)].push_back(w);
+        sum += w;
+      }
+      for (auto& weights : taps.weights) weights.back() /= sum;
+    }
+    return taps;
+  }
+
+  at::Tensor smoothed(const at::Tensor& input, int64_t axis, const Axis& a) const {
+    const Taps taps = this->taps(a);
+    at::Tensor sum;
+    for (size_t t = 0; t < taps.places.size(); ++t) {
+      const at::Tensor weights = at::reshape(constant(taps.weights[t]).to(input.scalar_type()), beside(input, axis));
+      const at::Tensor part = at::mul(at::index_select(input, axis, constant(taps.places[t])), weights);
+      sum = sum.defined() ? at::add(sum, part) : part;
+    }
+    return sum;
   }
 
   std::string mode_, coordinates_, rounding_;
   double cubic_;
   bool exclude_outside_, antialias_;
 };
-
-bool is_zero(double weight) { return weight == 0; }
-
-at::Tensor along(const at::Tensor& input, int64_t axis, const std::vector<double>& numbers) {
-  std::vector<int64_t> shape(static_cast<size_t>(input.dim()), 1);
-  shape[static_cast<size_t>(axis)] = static_cast<int64_t>(numbers.size());
-  at::Tensor shaped;
-  unseen([&] { shaped = at::tensor(numbers, at::kDouble).reshape(shape); });
-  return shaped.to(input.scalar_type());
-}
-
-at::Tensor resized(const at::Tensor& input, int64_t axis, const Taps& taps) {
-  if (taps.places.size() == 1) return at::index_select(input, axis, constant(taps.places[0]));
-  at::Tensor sum;
-  for (size_t t = 0; t < taps.places.size(); ++t) {
-    if (std::all_of(taps.weights[t].begin(), taps.weights[t].end(), is_zero)) continue;
-    const at::Tensor part =
-        at::mul(at::index_select(input, axis, constant(taps.places[t])), along(input, axis, taps.weights[t]));
-    sum = sum.defined() ? at::add(sum, part) : part;
-  }
-  return sum;
-}
 
 std::vector<double> numbers_of(const Call& call, size_t input) {
   std::vector<double> numbers;
@@ -197,12 +236,12 @@ Tensors resize(const Call& call) {
   for (size_t i = 0; i < axes.size(); ++i) {
     if (axes[i].in == axes[i].out && axes[i].scale == 1 && !sampler.crops()) continue;
     const auto axis = static_cast<int64_t>(i);
-    const Taps taps = sampler.taps(axes[i]);
-    result = resized(result, axis, taps);
-    if (std::all_of(taps.outside.begin(), taps.outside.end(), is_zero)) continue;
-    const at::Tensor outside = at::gt(along(result, axis, taps.outside), 0);
+    result = sampler.along(result, axis, axes[i]);
+    if (!sampler.crops()) continue;
+    std::vector<int64_t> shape(axes.size(), 1);
+    shape[i] = axes[i].out;
     const at::Tensor value = at::full_like(result, call.number("extrapolation_value", 0));
-    result = at::where(outside, value, result);
+    result = at::where(at::reshape(sampler.outside(axes[i]), shape), value, result);
   }
   return {result};
 }
