@@ -44,12 +44,17 @@ std::vector<Inputs> given(const OpenedSide& candidate, const std::filesystem::pa
 
 OpenedSide open_onnx_side(const std::filesystem::path& file, const OpenedSide& candidate,
                           const std::filesystem::path& inputs) {
-  const auto recorded = [&](const std::string& path, int call) -> std::optional<at::Tensor> {
+  const auto value = [&](const std::string& path, int call) -> std::optional<at::Tensor> {
     for (const CandidateTensor& tensor : candidate.tensors)
       if (tensor.path == path && tensor.call == call) return tensor.load();
     return std::nullopt;
   };
-  onnx::Reference reference = onnx::open_reference(file, given(candidate, inputs), recorded);
+  const auto shape = [&](const std::string& path) -> std::optional<std::vector<int64_t>> {
+    for (const CandidateTensor& tensor : candidate.tensors)
+      if (tensor.path == path && tensor.call == 0) return tensor.shape;
+    return std::nullopt;
+  };
+  onnx::Reference reference = onnx::open_reference(file, given(candidate, inputs), {value, shape});
   OpenedSide side;
   side.file = file;
   side.dump = std::move(reference.dump);

@@ -98,4 +98,16 @@ Names names_of(const Graph& graph) {
   return names;
 }
 
+void name_further_results(Names& names, const ShapeOf& shape, const ShapeOf& recorded) {
+  for (auto& [value, modules] : names.modules)
+    for (std::string& path : modules) {
+      const auto here = shape(value), there = recorded(path);
+      if (!here || !there || here == there) continue;
+      std::vector<std::string> fitting;
+      for (int i = 1; const auto further = recorded(fmt::format("{}[{}]", path, i)); ++i)
+        if (further == here) fitting.push_back(fmt::format("{}[{}]", path, i));
+      if (fitting.size() == 1) path = fitting.front();
+    }
+}
+
 }  // namespace parity::onnx

@@ -1,6 +1,7 @@
 // Names for the values of a graph: those that parity_probe.engines.onnxruntime records them under
 // (probes/python/parity_probe/engines), so that a model and a runtime's recording of it pair by name.
 #pragma once
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -18,6 +19,12 @@ struct Names {
 };
 
 Names names_of(const Graph& graph);
+
+/// A module with several results of which the graph uses one: a recording of the module itself calls that `path[1]`,
+/// say. So does `names` from here on where the candidate's tensor `path` has another shape than the value, `shape`, and
+/// just one of its further results has that one. `recorded` gives the candidate's shapes by path.
+using ShapeOf = std::function<std::optional<std::vector<int64_t>>(const std::string&)>;
+void name_further_results(Names& names, const ShapeOf& shape, const ShapeOf& recorded);
 
 /// "a.b.c" -> "a.b"; "a" -> "".
 std::string outer_module(const std::string& module);

@@ -2,17 +2,14 @@
 
 #include <c10/core/InferenceMode.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <set>
 
-#include "core/dtype_kind.hpp"
 #include "core/error.hpp"
 #include "core/precision.hpp"
 #include "onnx/operator.hpp"
 #include "trace/encode.hpp"
 #include "trace/execute.hpp"
-#include "trace/operator.hpp"
 
 namespace parity::onnx {
 namespace {
@@ -51,7 +48,7 @@ class Runner {
   }
 
   RanModel result() {
-    leave_out_unused();
+    leave_out_unused(file_, ran_);
     return std::move(ran_);
   }
 
@@ -76,28 +73,13 @@ class Runner {
           "its input '{}' ({}) is given neither by the candidate nor by --inputs FILE (.npz, .safetensors, …, "
           "tensors by the names of the model's inputs)",
           input.name, dtype_name(input.dtype)));
-    at::Tensor value = found->second;
-    const bool floats = is_float(input.dtype);
-    if (value.scalar_type() != input.dtype && floats != is_float(value.scalar_type()))
-      fail(fmt::format("its input '{}' is {}, {} is given", input.name, dtype_name(input.dtype),
-                       dtype_name(value.scalar_type())));
-    value = value.to(input.dtype).clone();  // a tensor of its own in each run
-    if (input.shape && !fits(*input.shape, value.sizes()))
-      fail(fmt::format("its input '{}' is of shape [{}] (-1: any), [{}] is given", input.name,
-                       fmt::join(*input.shape, ", "), fmt::join(value.sizes(), ", ")));
+    const at::Tensor value = fitted(file_, input, found->second);
     const int64_t id = capture_.id_of(value);
     ran_.leaves[id] = {value, {fmt::format("inputs/{}/{}", ran_.runs.size() - 1, input.name)}};
     json named = encode_value(id, value);
     named["n"] = input.name;
     ran_.runs.back().inputs.push_back(std::move(named));
     values_[input.name] = value;
-  }
-
-  static bool fits(at::IntArrayRef declared, at::IntArrayRef given) {
-    if (declared.size() != given.size()) return false;
-    for (size_t i = 0; i < declared.size(); ++i)
-      if (declared[i] >= 0 && declared[i] != given[i]) return false;
-    return true;
   }
 
   const at::Tensor& read(const std::string& name) const {
@@ -254,32 +236,6 @@ class Runner {
       if (!ran_.leaves.contains(id) && !ran_.kept.contains(id) &&
           !needed.contains(capture_.tensor(id).unsafeGetTensorImpl()))
         capture_.forget(id);
-  }
-
-  // Exporters leave chains of integers that only told a shape: their numbers stand in the ops as literals.
-  void leave_out_unused() {
-    std::set<int64_t> needed;
-    for (const ModelRun& run : ran_.runs)
-      for (const json& output : run.outputs) needed.insert(output["v"].get<int64_t>());
-    for (auto run = ran_.runs.rbegin(); run != ran_.runs.rend(); ++run)
-      for (auto node = run->nodes.rbegin(); node != run->nodes.rend(); ++node) node->ops = used(node->ops, needed);
-    std::erase_if(ran_.leaves,
-                  [&](const auto& leaf) { return leaf.second.names.empty() && !needed.contains(leaf.first); });
-    std::erase_if(ran_.kept, [&](const auto& value) { return !needed.contains(value.first); });
-  }
-
-  std::vector<CapturedOp> used(std::vector<CapturedOp>& ops, std::set<int64_t>& needed) const {
-    std::vector<CapturedOp> used;
-    for (auto op = ops.rbegin(); op != ops.rend(); ++op) {
-      if (std::none_of(op->makes.begin(), op->makes.end(), [&](int64_t id) { return needed.contains(id); })) continue;
-      const std::string kind = operator_kind(op->event["op"].get<std::string>());
-      if (is_uninitialised(kind))  // what is written to it behind the dispatcher does not come by here
-        fail(fmt::format("a lowering reads uninitialised memory ({}), whose contents cannot be recorded", kind));
-      needed.insert(op->reads.begin(), op->reads.end());
-      used.push_back(std::move(*op));
-    }
-    std::reverse(used.begin(), used.end());
-    return used;
   }
 
   const std::filesystem::path& file_;

@@ -48,4 +48,12 @@ struct RanModel {
 RanModel run_model(const std::filesystem::path& file, const Model& model, const Names& names,
                    const std::vector<Inputs>& inputs, const RecordedValue& recorded);
 
+/// A given tensor as the graph's input: in its dtype, in memory of its own. Throws Error where dtype class or shape do
+/// not fit.
+at::Tensor fitted(const std::filesystem::path& file, const GraphInput& input, const at::Tensor& given);
+
+/// Every op that no output is computed from. Exporters leave chains of integers that only told a shape: their numbers
+/// stand in the ops as literals. Throws Error for an op that reads uninitialised memory.
+void leave_out_unused(const std::filesystem::path& file, RanModel& ran);
+
 }  // namespace parity::onnx

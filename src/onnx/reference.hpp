@@ -13,10 +13,16 @@ struct Reference {
   std::vector<std::string> notes;  // for people
 };
 
+/// What the candidate recorded.
+struct Recorded {
+  RecordedValue value;
+  ShapeOf shape;  // by path
+};
+
 /// The model in `file` as it runs on each of `inputs` (at least one; by the names of the graph's inputs). `recorded`
-/// gives what stands in for operators that are not known here. Throws Error, one line, as read_model and run_model;
-/// when the temporary folder has no room.
+/// stands in for operators that are not known here, and tells the names of modules' further results. Throws Error, one
+/// line, as read_model and run_model; when the temporary folder has no room.
 Reference open_reference(const std::filesystem::path& file, const std::vector<Inputs>& inputs,
-                         const RecordedValue& recorded);
+                         const Recorded& recorded);
 
 }  // namespace parity::onnx
