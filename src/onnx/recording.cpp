@@ -132,6 +132,10 @@ class RunWriter {
           begin(names_.nodes[run.node], module_call(node, node.module.value_or("")), node.kind, inputs);
       for (const CapturedOp& op : run.ops) write_op(op, serial);
       finish(run, serial);
+    } else {  // its result is its operand, under a name of its own
+      for (size_t j = 0; j < run.outputs.size(); ++j)
+        if (is_told(run.outputs[j]) && !ran_.leaves.contains(run.outputs[j]["v"].get<int64_t>()))
+          point(j == 0 ? names_.nodes[run.node] : fmt::format("{}[{}]", names_.nodes[run.node], j), run.outputs[j]);
     }
     end_modules(run);
   }

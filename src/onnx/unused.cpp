@@ -20,6 +20,7 @@ std::vector<CapturedOp> used(std::vector<CapturedOp>& ops, std::set<int64_t>& ne
       throw Error(fmt::format("{}: a lowering reads uninitialised memory ({}), whose contents cannot be recorded",
                               file.string(), kind));
     needed.insert(op->reads.begin(), op->reads.end());
+    needed.insert(op->makes.begin(), op->makes.end());  // all results of one that is taken as stored
     used.push_back(std::move(*op));
   }
   std::reverse(used.begin(), used.end());

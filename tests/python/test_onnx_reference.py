@@ -12,6 +12,7 @@ onnx = pytest.importorskip("onnx")
 
 import engine_exports  # noqa: E402
 import h5py  # noqa: E402
+import onnx_exports  # noqa: E402
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 from parity_probe.engines import onnxruntime as recorder  # noqa: E402
 from parity_probe.engines.module_paths import inside  # noqa: E402
@@ -53,6 +54,19 @@ def test_onnx_runtime_agrees_with_the_model_and_a_fault_is_found(name, exported,
         status, report, said = compare(file, faulty)
         assert status == 1, (optimisation, said)
         assert inside(report["first_divergence"]["path"].split("/")[0], export.module), (optimisation, report["first_divergence"])
+
+
+@pytest.mark.parametrize("exporter", ["dynamo", "legacy"])
+@pytest.mark.parametrize("name", onnx_exports.MODELS)
+def test_both_exporters(name, exporter, tmp_path):
+    """Encoder and decoder, relative positions, Resize, poolings, weight norm, images, diffusion; the legacy exporter's chains of shapes."""
+    if name in (onnx_exports.LEGACY_ALONE if exporter == "dynamo" else onnx_exports.DYNAMO_ALONE):
+        pytest.skip("this exporter does not take it")
+    inputs = onnx_exports.export(name, exporter, tmp_path / "m.onnx")
+    recorder.record(tmp_path / "m.onnx", inputs, tmp_path / "c.h5", threads=1)
+    status, report, said = compare(tmp_path / "m.onnx", tmp_path / "c.h5")
+    unknown = [w for w in report["warnings"] if "is not known here" in w] if report else []
+    assert status == 0 and report["counts"]["pass"] >= 10 and bool(unknown) == (name == "an LSTM"), (said, report and report["findings"], unknown)
 
 
 def test_the_report_names_the_model(exported, tmp_path):

@@ -47,9 +47,11 @@ Tensors group_norm(const Call& call) {
                          /*cudnn_enabled=*/false)};
 }
 
+// One group a channel: ATen's instance_norm repeats scale and bias for each example first.
 Tensors instance_norm(const Call& call) {
-  return {at::instance_norm(call[0], call[1], call[2], {}, {}, /*use_input_stats=*/true, /*momentum=*/0,
-                            call.number("epsilon", kEpsilon), /*cudnn_enabled=*/false)};
+  if (call[0].dim() < 2) throw Error("its input has no channels");
+  return {at::group_norm(call[0], call[0].size(1), call[1], call[2], call.number("epsilon", kEpsilon),
+                         /*cudnn_enabled=*/false)};
 }
 
 Tensors batch_norm(const Call& call) {
