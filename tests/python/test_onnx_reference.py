@@ -56,6 +56,9 @@ def test_onnx_runtime_agrees_with_the_model_and_a_fault_is_found(name, exported,
         assert inside(report["first_divergence"]["path"].split("/")[0], export.module), (optimisation, report["first_divergence"])
 
 
+COARSE = {"an LSTM": 4e-7}  # ONNX Runtime's Elu takes exp(x) - 1, which cancels near 0: 2.4e-7 of the norm, measured
+
+
 @pytest.mark.parametrize("exporter", ["dynamo", "legacy"])
 @pytest.mark.parametrize("name", onnx_exports.MODELS)
 def test_both_exporters(name, exporter, tmp_path):
@@ -66,7 +69,9 @@ def test_both_exporters(name, exporter, tmp_path):
     recorder.record(tmp_path / "m.onnx", inputs, tmp_path / "c.h5", threads=1)
     status, report, said = compare(tmp_path / "m.onnx", tmp_path / "c.h5")
     unknown = [w for w in report["warnings"] if "is not known here" in w] if report else []
-    assert status == 0 and report["counts"]["pass"] >= 10 and bool(unknown) == (name == "an LSTM"), (said, report and report["findings"], unknown)
+    assert status in (0, 1) and report["counts"]["pass"] >= 10 and bool(unknown) == (name == "an LSTM"), (said, unknown)
+    bad = [row["path"] for row in report["ops"] if row["verdict"] != "pass" and not (name in COARSE and row["forced"] and row["forced"]["rel_l2"] <= COARSE[name])]
+    assert not bad, (bad, report["findings"])
 
 
 def test_the_report_names_the_model(exported, tmp_path):
@@ -77,6 +82,8 @@ def test_the_report_names_the_model(exported, tmp_path):
     digest = subprocess.run(["sha256sum", file], capture_output=True, text=True).stdout.split()[0]
     assert report["reference"]["path"] == str(file) and report["reference"]["sha256"] == digest
     assert "pytorch" in report["reference"]["producer"] and report["reference"]["details"]["onnx"]["opset"] >= 17
+    exported_again = subprocess.run([BINARY, "export", candidate.with_suffix(".json"), "--to", "model-explorer", "--out", tmp_path / "graph"], capture_output=True, text=True)
+    assert exported_again.returncode == 0 and "is an ONNX model" in exported_again.stdout, exported_again.stderr
     assert set(pathlib.Path("/tmp").glob("parity-onnx-*")) == before
     paths = {row["path"]: row["kind"] for row in report["ops"]}
     assert "model.layers.0.self_attn/Softmax.0" in paths and "model.layers.1.mlp.act_fn" in paths
