@@ -9,7 +9,7 @@ venv=${PARITY_VENV:-$root/.venv}
 build=$root/build/$preset
 
 packages=(g++ cmake ninja-build ccache git libhdf5-dev libeigen3-dev libcli11-dev libfmt-dev nlohmann-json3-dev
-  doctest-dev libhwy-dev libssl-dev libzip-dev pkg-config gnuplot-nox python3-venv
+  doctest-dev libhwy-dev libssl-dev libzip-dev libonnx-dev libprotobuf-dev pkg-config gnuplot-nox python3-venv
   libjs-chart.js libopencv-core-dev libopencv-imgproc-dev libopencv-imgcodecs-dev libavformat-dev libavcodec-dev libswscale-dev)
 torch_requirement="torch==2.13.0"  # exactly this one is the CPU build
 

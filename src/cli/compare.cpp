@@ -183,7 +183,7 @@ namespace {
 int run_compare(const CompareOptions& options, const std::string& command_line) {
   check_attachments(options.attachments);
   const std::vector<ExportPlace> exports = export_places(options.exports);
-  const Sides sides = open_pair(options.common, options.reference, options.candidate, options.map);
+  const Sides sides = open_pair(options.common, options.reference, options.candidate, options.map, options.inputs);
   set_threads(options.common, sides.reference.dump.get());
   return report_on(sides, options, exports, command_line);
 }
@@ -192,7 +192,7 @@ int run_paths(CompareOptions options, const std::string& command_line) {
   const char* side = "candidate";
   if (options.candidate.empty())
     options.candidate = options.reference, side = "reference";  // which path it took itself
-  const Sides sides = open_pair(options.common, options.reference, options.candidate, options.map);
+  const Sides sides = open_pair(options.common, options.reference, options.candidate, options.map, options.inputs);
   require_program(sides);
   set_threads(options.common, sides.reference.dump.get());
   const Report report = compared(options, sides, side, command_line);
@@ -203,7 +203,7 @@ int run_paths(CompareOptions options, const std::string& command_line) {
 }
 
 int run_blame(const CompareOptions& options, const std::string& command_line) {
-  const Sides sides = open_pair(options.common, options.reference, options.candidate, options.map);
+  const Sides sides = open_pair(options.common, options.reference, options.candidate, options.map, options.inputs);
   require_program(sides);
   set_threads(options.common, sides.reference.dump.get());
   Report report = compared(options, sides, "", command_line);

@@ -35,18 +35,26 @@ std::string rerun_of(const OpResult& row, const CompareOptions& options) {
   if (!options.live) text += " " + shell_word(options.candidate);
   text += fmt::format(" --layer {}", shell_word(pattern_for(row.path)));
   if (!options.map.empty()) text += fmt::format(" --map {}", shell_word(options.map));
+  if (!options.inputs.empty()) text += fmt::format(" --inputs {}", shell_word(options.inputs));
   if (!options.thresholds.empty()) text += fmt::format(" --thresholds {}", shell_word(options.thresholds));
   for (const std::string& glob : options.accepted) text += fmt::format(" --accept-path {}", shell_word(glob));
   return text;
 }
 
 void add_compare_options(CLI::App& command, CompareOptions& options, bool candidate_required) {
-  command.add_option("REF", options.reference, "PyTorch recording")->required()->check(existing_path());
+  command.add_option("REF", options.reference, "PyTorch recording, or ONNX model")->required()->check(existing_path());
   CLI::Option* candidate =
       command.add_option("CAND", options.candidate, "The port's recording")->check(existing_path());
   if (candidate_required) candidate->required();
   command.add_option("--map", options.map, "Names: REFERENCE = CANDIDATE [perm(…)] [split(axis,i,n)] a line")
       ->check(existing_file())
+      ->type_name("FILE");
+  command
+      .add_option(
+          "--inputs", options.inputs,
+          "What a REF that is an ONNX model runs on: tensors by the names of its inputs (.npz, .safetensors, .pt, "
+          "a recording); default: those that CAND recorded as its inputs")
+      ->check(existing_path())
       ->type_name("FILE");
   command
       .add_option("--layer", options.layer,

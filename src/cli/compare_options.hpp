@@ -13,7 +13,7 @@ namespace parity::cli {
 struct CompareOptions {
   Common common;
   Attachments attachments;
-  std::string reference, candidate, map, layer = "all", out, html, thresholds;
+  std::string reference, candidate, map, inputs, layer = "all", out, html, thresholds;
   std::vector<std::string> accepted, exports;
   bool diagnose = true, live = false;  // live: the candidate is a running port
   std::optional<double> max_free;

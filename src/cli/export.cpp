@@ -8,6 +8,7 @@
 #include "core/named.hpp"
 #include "core/plain.hpp"
 #include "export/read_rows.hpp"
+#include "onnx/model.hpp"
 #include "report/sink.hpp"
 
 namespace parity::cli {
@@ -32,6 +33,10 @@ struct Recording {
 /// A recording beside a report: the one that was named, else the report's own where it is still there and the same.
 Recording recording_of(const Side& described, const std::string& named_file, const char* option) {
   const fs::path file = named_file.empty() ? fs::path(described.path) : fs::path(named_file);
+  if (onnx::is_model_file(file))
+    return {std::nullopt, fmt::format("'{}' is an ONNX model, whose program is there while it is compared: "
+                                      "compare … --export FORMAT=PATH",
+                                      plain(file.string()))};
   std::error_code problem;
   if (named_file.empty() && (file.empty() || !fs::is_regular_file(file, problem) || TensorSet::fits(file)))
     return {std::nullopt, fmt::format("no recording at '{}': give it by {}", plain(described.path), option)};

@@ -69,7 +69,7 @@ std::string input_group(int call) { return fmt::format("/inputs/{}", call); }
 }  // namespace
 
 struct Dump::Impl {
-  explicit Impl(const std::filesystem::path& path) : file(path) {}
+  explicit Impl(const std::filesystem::path& path, bool trusted = false) : file(path, trusted) {}
 
   hdf5::File file;
   bool complete = false;
@@ -78,7 +78,15 @@ struct Dump::Impl {
   std::vector<nlohmann::json> events;
 };
 
-Dump::Dump(const std::filesystem::path& path) : impl_(std::make_unique<Impl>(path)) {
+Dump::Dump(const std::filesystem::path& path) : Dump(std::make_unique<Impl>(path)) {}
+
+Dump::Dump(const std::filesystem::path& path, const std::filesystem::path& name)
+    : Dump(std::make_unique<Impl>(path, /*trusted=*/true)) {
+  impl_->file.call(name);
+}
+
+Dump::Dump(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {
+  const std::filesystem::path& path = impl_->file.path();
   const hdf5::File& file = impl_->file;
   const auto format = file.root_string("format");
   if (!format)

@@ -17,6 +17,8 @@ class Dump {
   /// Throws Error when the file is missing, not HDF5, of another format or version, or truncated.
   /// An incomplete (interrupted) recording opens if it holds all values that its events name; `complete()` tells.
   explicit Dump(const std::filesystem::path& file);
+  /// A recording that this program wrote, which messages and reports call `name`. Its file may be removed afterwards.
+  Dump(const std::filesystem::path& file, const std::filesystem::path& name);
   ~Dump();
   Dump(Dump&&) noexcept;
 
@@ -50,6 +52,7 @@ class Dump {
 
  private:
   struct Impl;
+  explicit Dump(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
 

@@ -43,6 +43,8 @@ class File {
   explicit File(const std::filesystem::path& file, bool trusted = false);
 
   const std::filesystem::path& path() const { return path_; }
+  /// From now on messages call it so.
+  void call(std::filesystem::path name) { path_ = std::move(name); }
   uint64_t size() const { return size_; }  // in bytes
 
   /// For reading parts of it. Throws Error when missing or no dataset.

@@ -8,6 +8,8 @@
 
 #include "core/error.hpp"
 #include "core/named.hpp"
+#include "jobs/onnx_side.hpp"
+#include "onnx/model.hpp"
 
 namespace parity {
 namespace {
@@ -19,6 +21,10 @@ std::string text_of(const std::filesystem::path& file) {
 }
 
 OpenedSide opened(const std::filesystem::path& file) {
+  if (onnx::is_model_file(file))
+    throw Error(
+        fmt::format("{}: is an ONNX model, which runs on the inputs of a candidate: parity-check compare {} CAND",
+                    file.string(), file.filename().string()));
   OpenedSide side;
   side.file = file;
   if (TensorSet::fits(file)) {
@@ -56,6 +62,7 @@ void check_weight_rules(const Sides& sides, const std::filesystem::path& file) {
 
 void warn(Sides& sides) {
   for (const OpenedSide* side : {&sides.reference, &sides.candidate}) {
+    for (const std::string& note : side->notes) sides.warnings.push_back(side->file.string() + ": " + note);
     if (side->set)
       for (const std::string& note : side->set->notes()) sides.warnings.push_back(side->file.string() + ": " + note);
     if (side->dump && !side->dump->complete())
@@ -91,10 +98,16 @@ OpenedSide open_side(const std::filesystem::path& file) {
 NameMap read_map(const std::filesystem::path& file) { return NameMap::parse(text_of(file), file.string()); }
 
 Sides open_sides(const std::filesystem::path& reference, const std::filesystem::path& candidate,
-                 const std::filesystem::path& map, const ShareDone& pairing) {
+                 const std::filesystem::path& map, const ShareDone& pairing, const std::filesystem::path& inputs) {
+  const bool is_model = onnx::is_model_file(reference);
+  if (!is_model && !inputs.empty())
+    throw Error(fmt::format("{}: --inputs is for a reference that is an ONNX model (.onnx); a recording has its own",
+                            reference.string()));
   Sides sides;
-  sides.reference = open_side(reference);
-  open_candidate(sides, candidate, map, pairing);
+  if (!is_model) sides.reference = open_side(reference);
+  OpenedSide opened_candidate = open_side(candidate);
+  if (is_model) sides.reference = open_onnx_side(reference, opened_candidate, inputs);
+  take_candidate(sides, std::move(opened_candidate), map, pairing);
   return sides;
 }
 

@@ -21,6 +21,7 @@ struct OpenedSide {
   std::unique_ptr<TensorSet> set;
   Program program;  // without ops when a writer recorded it, empty for a set
   std::vector<CandidateTensor> tensors;
+  std::vector<std::string> notes;  // what a person should know of it
   /// A recording of level sketch: most tensors are there as sketches alone (jobs/sketch_side.hpp).
   bool sketched() const { return dump != nullptr && dump->level() == "sketch"; }
 };
@@ -39,9 +40,11 @@ OpenedSide open_side(const std::filesystem::path& file);
 NameMap read_map(const std::filesystem::path& file);
 
 /// Opens, pairs (map file "": none; by what names leave over: content and order) and checks.
-/// Throws Error for files that cannot be used and for sides without a comparable tensor.
+/// Throws Error for files that cannot be used and for sides without a comparable tensor. A reference that is an ONNX
+/// model is run on the tensors in `inputs` ("": on what the candidate recorded as its inputs; jobs/onnx_side.hpp).
 Sides open_sides(const std::filesystem::path& reference, const std::filesystem::path& candidate,
-                 const std::filesystem::path& map, const ShareDone& pairing = nullptr);
+                 const std::filesystem::path& map, const ShareDone& pairing = nullptr,
+                 const std::filesystem::path& inputs = "");
 
 /// Another candidate beside the reference that `sides` has open already. Throws as `open_sides`.
 void open_candidate(Sides& sides, const std::filesystem::path& candidate, const std::filesystem::path& map,

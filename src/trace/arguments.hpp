@@ -1,4 +1,4 @@
-// Recorded arguments -> what the boxed dispatcher takes. Private to src/trace.
+// Recorded arguments -> what the boxed dispatcher takes.
 #pragma once
 #include <ATen/core/stack.h>
 
