@@ -1,4 +1,4 @@
-"""Records one side of a case: record.py CASE PACKAGE OUT.h5. Run by run.py in the environment of one package version (PYTHONPATH); writes OUT.h5.
+"""Records one side of a case: record.py CASE PACKAGE OUT.h5 [patched], the last for the version with the case's own fix put in. Run by run.py in the environment of one package version (PYTHONPATH); writes OUT.h5.
 
 Both sides build the same tiny model from the same seed; every parameter is then drawn from the seed of its name, so that two versions of a package hold
 equal weights whatever order they create them in.
@@ -40,7 +40,7 @@ def spread(model, rename=lambda name: name):
     return model
 
 
-def main(name, package, out):
+def main(name, package, out, patched=False):
     without_version_pins()
     if "diffusers" in package:
         hide(["transformers", "accelerate"])
@@ -48,6 +48,8 @@ def main(name, package, out):
     import parity_probe
     torch.manual_seed(0)
     case = importlib.import_module(f"models.{name}")
+    if patched:
+        case.patch()
     model, calls = case.build()
     spread(model, getattr(case, "rename", lambda name: name)).eval()
     with torch.no_grad(), parity_probe.record(model, out, level=getattr(case, "level", "op")):

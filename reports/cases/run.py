@@ -12,6 +12,8 @@ import sys
 import time
 import zipfile
 
+import table
+
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 WORK = ROOT / "build" / "cases"
@@ -41,13 +43,14 @@ def install(package, version):
 
 
 def record(case, version):
-    """The recording of a case by one version."""
-    out = WORK / "recordings" / f"{case['name']}.{version}.h5"
+    """The recording of a case by one version, or by "VERSION patched": with the fix put in by the case."""
+    out = WORK / "recordings" / f"{case['name']}.{version.replace(' ', '.')}.h5"
+    version, *patched = version.split()
     out.parent.mkdir(parents=True, exist_ok=True)
     wanted = [f"{case['package']}=={version}", *companions(case["package"], version), *case.get("extra", [])]
     path = [*(str(install(*one.split("=="))) for one in wanted), str(ROOT / "probes" / "python"), str(HERE)]
     environment = dict(os.environ, PYTHONPATH=os.pathsep.join(path), HF_HUB_OFFLINE="1", PYTHONWARNINGS="ignore", TRANSFORMERS_VERBOSITY="error", OMP_NUM_THREADS="2")
-    done = subprocess.run([sys.executable, str(HERE / "record.py"), case["name"], case["package"], str(out)], env=environment, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, str(HERE / "record.py"), case["name"], case["package"], str(out), *patched], env=environment, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"{case['name']} in {case['package']} {version}: {done.stderr.strip().splitlines()[-1]}")
     return out
@@ -82,7 +85,7 @@ def judge(case):
 
 
 def main(names):
-    cases = json.loads((HERE / "cases.json").read_text())
+    cases = json.loads((HERE / "cases.json").read_text())["cases"]
     results = HERE / "results.json"
     rows = {row["name"]: row for row in json.loads(results.read_text())} if results.exists() else {}
     for case in cases:
@@ -96,6 +99,7 @@ def main(names):
         print(json.dumps(rows[case["name"]], ensure_ascii=False))
     kept = [rows[case["name"]] for case in cases if case["name"] in rows]
     results.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
+    table.write()
 
 
 if __name__ == "__main__":

@@ -18,5 +18,20 @@ class Encoder(torch.nn.Module):
         return self.encoder([fine, middle, coarse])
 
 
+def positions(width, height, embed_dim=256, temperature=10000.0, device="cpu", dtype=torch.float32):
+    """(1, height * width, embed_dim): sines and cosines of y, then of x, rows first."""
+    x = torch.arange(int(width), device=device).to(dtype)
+    y = torch.arange(int(height), device=device).to(dtype)
+    x, y = torch.meshgrid(x, y, indexing="xy")
+    quarter = embed_dim // 4
+    frequency = 1.0 / (temperature ** (torch.arange(quarter, device=device).to(dtype) / quarter))
+    across, down = x.flatten()[..., None] @ frequency[None], y.flatten()[..., None] @ frequency[None]
+    return torch.concat([down.sin(), down.cos(), across.sin(), across.cos()], dim=1)[None]
+
+
+def patch():
+    RTDetrHybridEncoder.build_2d_sincos_position_embedding = staticmethod(positions)
+
+
 def build():
     return Encoder(), [{"fine": torch.randn(2, 32, 8, 12), "middle": torch.randn(2, 32, 4, 6), "coarse": torch.randn(2, 32, 2, 3)}]

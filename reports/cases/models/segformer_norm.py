@@ -1,6 +1,22 @@
 """lucidrains' SegFormer."""
 import torch
-from segformer_pytorch import Segformer
+from segformer_pytorch import Segformer, segformer_pytorch
+
+
+class ChannelNorm(torch.nn.Module):
+    """x (b, c, h, w), normalised over c; eps is added to the standard deviation, as in 0.0.6."""
+
+    def __init__(self, channels):
+        super().__init__()
+        self.weight, self.bias = torch.nn.Parameter(torch.ones(1, channels, 1, 1)), torch.nn.Parameter(torch.zeros(1, channels, 1, 1))
+
+    def forward(self, x):
+        spread = x.var(1, unbiased=False, keepdim=True).sqrt() + 1e-5
+        return (x - x.mean(1, keepdim=True)) / spread * self.weight + self.bias
+
+
+def patch():
+    segformer_pytorch.LayerNorm = ChannelNorm
 
 
 def rename(name):
