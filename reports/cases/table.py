@@ -11,9 +11,10 @@ for any of them.
 
 {score}
 
-Found: `compare` fails. At its module: the first divergence lies in the module that the fix changed. Named: the sentence says what was wrong, not only how much.
-A case whose control is not green does not count, and none is left out because it failed. Judged on the weights and inputs of the case, so that a bug that needs others may show
-differently.
+Found: `compare` fails. At its module: the first divergence lies in the module that the fix changed. Named: the sentence says what was wrong, not only how much; with a wrong
+name it counts as not named. A case whose control is not green does not count, and none is left out because it failed. Largest difference: relative L2 of any value in the free run,
+so that every bug here is visible in its run, most of them plainly; the weights and inputs were chosen for that. "Patched" is the faulty version with a fix of our own. Versions further
+apart than the fix differ by other things too: where the first divergence names one of those, it counts as not at its module.
 
 | project | bug | versions | expected at | found | at its module | named | control | largest difference | s |
 |---|---|---|---|:-:|:-:|:-:|---|--:|--:|
