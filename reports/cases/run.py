@@ -66,9 +66,10 @@ def compare(reference, candidate):
     return done.returncode, json.loads(report.read_text()), time.monotonic() - start
 
 
-def visible(report):
-    """Does any compared value differ beyond rounding? The largest relative L2 of the free run."""
-    return max((op["free"]["rel_l2"] or 0 for op in report["ops"]), default=0)
+def output_difference(report):
+    """Relative L2 of the result in the free run, the largest of several: what the bug does to it in this run."""
+    results = [op["free"]["rel_l2"] or 0 for op in report["ops"] if op["path"] == "" or re.fullmatch(r"\[\d+\]", op["path"])]
+    return float(f"{max(results):.2g}")
 
 
 def judge(case):
@@ -80,7 +81,7 @@ def judge(case):
     path = first.get("path")
     return {"name": case["name"], "found": status == 1, "path": path, "gate": first.get("gate"), "sentence": first.get("diagnosis", ""),
             "at_module": status == 1 and bool(re.fullmatch(case["module"], path)), "named": status == 1 and bool(re.search(case["named"], first["diagnosis"])),
-            "verdict": report["verdict"], "counts": report["counts"], "largest_difference": float(f"{visible(report):.2g}"), "control": control["verdict"],
+            "verdict": report["verdict"], "counts": report["counts"], "output_difference": output_difference(report), "control": control["verdict"],
             "control_counts": control["counts"], "seconds": round(seconds, 1)}
 
 

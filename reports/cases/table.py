@@ -12,11 +12,11 @@ for any of them.
 {score}
 
 Found: `compare` fails. At its module: the first divergence lies in the module that the fix changed. Named: the sentence says what was wrong, not only how much; with a wrong
-name it counts as not named. A case whose control is not green does not count, and none is left out because it failed. Largest difference: relative L2 of any value in the free run,
-so that every bug here is visible in its run, most of them plainly; the weights and inputs were chosen for that. "Patched" is the faulty version with a fix of our own. Versions further
+name it counts as not named. A case whose control is not green does not count, and none is left out because it failed. Change of the result: relative L2 in
+the free run, 0 where the bug shows only inside; weights and inputs were chosen so that the bug is visible. "Patched" is the faulty version with a fix of our own. Versions further
 apart than the fix differ by other things too: where the first divergence names one of those, it counts as not at its module.
 
-| project | bug | versions | expected at | found | at its module | named | control | largest difference | s |
+| project | bug | versions | expected at | found | at its module | named | control | change of the result | s |
 |---|---|---|---|:-:|:-:|:-:|---|--:|--:|
 """
 TAIL = """
@@ -66,7 +66,7 @@ def readme(cases, aside, rows):
         module = case["at"].replace("|", "\\|")
         control = f"{case['control']}, {'green' if row['control'] == 'pass' else '**' + row['control'] + '**, not counted'}"
         lines.append(f"| {case['project']} | [{case['bug']}]({case['link']}) | {case['faulty']} → {case['fixed']} | `{module}` | {yes(row['found'])} | {yes(row['at_module'])} | "
-                     f"{yes(row['named'])} | {control} | {row['largest_difference']:.2g} | {row['seconds']} |")
+                     f"{yes(row['named'])} | {control} | {row['output_difference']:.2g} | {row['seconds']} |")
         sentence = row["sentence"].split(";")[0].replace("|", "\\|") or "none"
         sentences.append(f"| {row['name']} | `{row['path'] or '–'}` | {sentence}{')' if sentence.count('(') > sentence.count(')') else ''} |")
     asides = "\n".join(f"- [{one['what']}]({one['link']}): {one['why']}" for one in aside)
