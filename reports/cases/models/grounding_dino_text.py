@@ -19,7 +19,7 @@ class Layer(torch.nn.Module):
         return self.layer(vision_features=vision_features, vision_position_embedding=torch.zeros_like(vision_features), spatial_shapes=torch.tensor(shapes), spatial_shapes_list=shapes,
                           level_start_index=torch.tensor([0, 24]), key_padding_mask=torch.zeros(len(vision_features), 30, dtype=torch.bool), reference_points=points,
                           text_features=text_features, text_attention_mask=torch.zeros(len(text_features), 7, dtype=torch.bool),
-                          text_self_attention_masks=torch.ones(len(text_features), 7, 7, dtype=torch.bool), text_position_ids=text_position_ids)
+                          text_self_attention_masks=torch.zeros(len(text_features), 7, 7, dtype=torch.bool), text_position_ids=text_position_ids)
 
 
 def build():
