@@ -256,6 +256,11 @@ TEST_CASE("port: a gain far below a rounding is found by its direction") {
   const auto scaled = with_changed("gpt2.fp32.h5", path, [](const at::Tensor& t) { return t * (1 + 1e-5); });
   CHECK(row_of(scaled, path).verdict == Verdict::fail);
   CHECK(row_of(scaled, path).diagnosis.find("gain") != std::string::npos);
+  // half of what differs: some size of it always explains a part, and is no name
+  const auto other =
+      with_changed("gpt2.fp32.h5", path, [](const at::Tensor& t) { return t * .5 + t.roll(1, -1) * .4; });
+  CHECK(row_of(other, path).verdict == Verdict::fail);
+  CHECK(row_of(other, path).diagnosis.find("gain") == std::string::npos);
 }
 
 TEST_CASE("port: a port in fp64 is judged by its logic") {

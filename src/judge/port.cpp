@@ -49,9 +49,14 @@ class PortJudge {
     return true;
   }
 
+  // A change of free size is fitted: of unrelated differences some size of it always explains a part.
+  double least_explained(const Finding& f) const {
+    return (f.fixed_amplitude || f.gate != Gate::logic ? limits_.explained : limits_.whole).value;
+  }
+
   // The best name found for a difference above the noise, then the numbers.
   bool fail_named(Gate gate, const std::string& numbers) {
-    if (best_ == nullptr || best_->explained() < limits_.explained.value) {
+    if (best_ == nullptr || best_->explained() < least_explained(*best_)) {
       if (const Finding* like = gate == Gate::logic ? of_this_size() : nullptr)
         return fail(Gate::dtype_path,
                     fmt::format("{} by its size ({} would change as much, {:.2g}, though not these elements): {}",
