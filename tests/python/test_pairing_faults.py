@@ -131,6 +131,8 @@ def test_the_first_divergence_is_at_its_module(what, tmp_path):
     assert report["first_divergence"]["path"].startswith(module), report["first_divergence"]
     assert len(rows) >= .95 * len(truth), sorted(set(truth) - set(rows))
     assert not paired_wrongly(truth, rows)
+    for name, row in rows.items():  # each pair says its witnesses, and the map rule that says the same
+        assert row["pairing"]["witnesses"] and .5 <= row["pairing"]["confidence"] < 1 and row["pairing"]["rule"].startswith(f"{row['path']} = {name}"), row["pairing"]
     failed = [op["path"] for op in report["ops"] if op["verdict"] not in ("pass", "inconclusive")]
     assert all(module in path for path in failed), failed
 
