@@ -83,6 +83,18 @@ def enlarged(page, rows, out):
     return out
 
 
+def with_sources(page, reference, candidate, witnesses, out):
+    """The same report with these lines of source on each side of every row, and these witnesses of its pair."""
+    text = page.read_text()
+    data = json.loads(DATA.search(text)[0])
+    for column, value in (("source", reference), ("candidate_source", candidate), ("pairing", witnesses)):
+        data["strings"].append(value)
+        data["ops"][column] = [len(data["strings"]) - 1] * data["ops"]["n"]
+    inside = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    out.write_text(DATA.sub(lambda _: inside, text))
+    return out
+
+
 def broken(page, old, new, out):
     """The page with a fault seeded into its script or style; its content policy lets the script run all the same."""
     text = page.read_text()

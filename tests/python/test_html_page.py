@@ -3,7 +3,7 @@ import math
 
 import pytest
 
-from html_page import CHROMIUM, CONTRAST, PAIRS, Opened, bits, broken, chromium, compare, enlarged, shares_of_limits, tensors  # noqa: F401 (a fixture)
+from html_page import CHROMIUM, CONTRAST, PAIRS, Opened, bits, broken, chromium, compare, enlarged, shares_of_limits, tensors, with_sources  # noqa: F401 (a fixture)
 
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="needs chromium")
 VIEWS = [(1400, "light"), (1400, "dark"), (390, "light"), (390, "dark")]
@@ -29,6 +29,7 @@ def check_quiet(opened, _):
     opened.page.wait_for_timeout(100)
     assert opened.page.evaluate("document.documentElement.dataset.ready") == "yes"
     assert opened.wrong == []
+    assert "[object" not in opened.page.locator("body").inner_text()  # an element written as text
 
 
 def check_verdict(opened, report):
@@ -203,6 +204,21 @@ def test_pairs_by_hand_become_a_map_that_compare_takes(chromium, plain, folder, 
     assert {op["path"]: op["candidate_path"] for op in again["ops"]}["lonely"] == "stranger"
 
 
+LINES = "reference modeling_llama.py:312 in forward · candidate attention.cpp:88"
+
+
+@pytest.mark.parametrize("width", [1400, 390])
+def test_lines_of_source_and_witnesses(chromium, port, folder, width):
+    """In the headline, beside each cause and in an op's details."""
+    page = with_sources(port[0], "modeling_llama.py:312 in forward", "attention.cpp:88", "paired by content 0.9998, order (confidence 0.97)", folder / "sources.html")
+    with Opened(chromium, page, width) as opened:
+        opened.page.keyboard.press("n")
+        check_quiet(opened, None)
+        check_no_sideways_scroll(opened, None)
+        shown = opened.texts(".sources")
+        assert len(shown) >= 3 and set(shown) == {LINES}, shown
+
+
 @pytest.mark.parametrize("width", [1400, 390])
 def test_5000_ops(chromium, port, folder, width):
     page = enlarged(port[0], ROWS, folder / "large.html")
@@ -221,6 +237,7 @@ def test_5000_ops(chromium, port, folder, width):
 FAULTS = [  # what is broken, by what; which check sees it
     ("begin();\n})();", "begin();\nconsole.error('x');\n})();", check_quiet),
     ("begin();\n})();", "begin();\nfetch('https://example.org/').catch(() => 0);\n})();", check_quiet),
+    ("el('strong', null, DATA.sentence)", "el('strong', null, [[[el('b', null, '')]]].toString())", check_quiet),
     ("el('strong', null, DATA.sentence)", "el('strong', null, '')", check_verdict),
     ("*{box-sizing:border-box}", "*{box-sizing:border-box}main{min-width:1600px}", check_no_sideways_scroll),
     ("--soft:#57606a", "--soft:#8d96a0", check_contrast),

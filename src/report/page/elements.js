@@ -7,7 +7,7 @@ function el(tag, attributes, ...children) {
     else if (name === 'style') Object.assign(made.style, value);
     else made.setAttribute(name, value === true ? '' : value);
   }
-  made.append(...children.flat().filter(c => c !== null && c !== undefined && c !== false));
+  made.append(...children.flat(Infinity).filter(c => c !== null && c !== undefined && c !== false));
   return made;
 }
 
