@@ -35,7 +35,8 @@ class Blamer {
   // Local errors, and the final one.
   void collect() {
     std::map<size_t, const PortPair*> pairs;
-    for (const PortPair& pair : pairing_.pairs) pairs[pair.boundary] = &pair;
+    for (const PortPair& pair : pairing_.pairs)
+      if (pair.goes_on) pairs[pair.boundary] = &pair;
     replay_in_step(
         dump_, program_, {ReplayOptions{}, ReplayOptions{}}, [&](const BoundaryEvent& event) -> Replacements {
           const auto pair = pairs.find(event.boundary);

@@ -115,7 +115,7 @@ class PortJob {
     const at::Tensor value = aligned(*pair, row);
     if (value.defined()) compare(row, value, event, recorded.defined() ? recorded : event.computed[kOwn]);
     if (wanted(row)) result_.rows.push_back(std::move(row));
-    if (!value.defined()) return replacements;
+    if (!value.defined() || !pair->goes_on) return replacements;
     std::fill(replacements.begin(), replacements.begin() + kOwn, value);
     replacements[kPerturbed] = perturbed(value, event.boundary);
     return replacements;

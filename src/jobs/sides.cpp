@@ -81,7 +81,7 @@ void pair_up(Sides& sides, const ShareDone& progress) {
                                   &sides.candidate.program, sides.map ? &*sides.map : nullptr, progress);
   sides.warnings = sides.pairing.notes;
   size_t guessed = 0;
-  for (const PortPair& pair : sides.pairing.pairs) guessed += pair.confidence < 1;
+  for (const PortPair& pair : sides.pairing.pairs) guessed += pair.confidence < 1 && !pair.moved;
   if (guessed > 0)
     sides.warnings.push_back(
         fmt::format("{} of {} tensors paired without a name in common, by content, order and shape; "

@@ -127,6 +127,16 @@ struct TrialLimits {
                 "are tried whole"};
 };
 
+/// Boundaries that moved (pair/moved.cpp).
+struct MovedLimits {
+  Constant far{.05, "relative L2 on the port's own earlier values: as `family.agrees`; another value is further off"};
+  Constant clearly{10, "times nearer: a value that heals; a norm behind it hides a factor up to its eps"};
+  Constant followers{16, "values looked at that follow from one: as `trial.followers`"};
+  Constant places{12, "of the same shape between two pairs: more than a norm's or a feed-forward layer's ops"};
+  Constant most{32, "stretches searched: a port that is off in more places has another fault"};
+  Constant work{1e11, "multiplications, some 3 s on two cores: half of what trials may take"};
+};
+
 struct PairLimits {
   ContentLimits content;
   NameLimits name;
@@ -135,6 +145,7 @@ struct PairLimits {
   ProgramLimits program;
   FamilyLimits family;
   TrialLimits trial;
+  MovedLimits moved;
 };
 
 inline constexpr PairLimits kPairLimits;

@@ -17,6 +17,8 @@ struct PortPair {
   double confidence = 1;
   std::string evidence;  // "path", "map line 3", "content 0.999, order"
   double distance = 1;   // of content, where that was looked at
+  bool moved = false;    // it has another value's name (pair/moved.hpp)
+  bool goes_on = true;   // the program is replayed on from the candidate's value; false: the port did not go on from it
 };
 
 struct PortPairing {

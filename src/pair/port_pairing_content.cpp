@@ -9,6 +9,7 @@
 #include "pair/layout_advice.hpp"
 #include "pair/limits.hpp"
 #include "pair/links.hpp"
+#include "pair/moved.hpp"
 #include "pair/order.hpp"
 #include "pair/port_pairing.hpp"
 #include "pair/prints.hpp"
@@ -144,21 +145,19 @@ void name_repeats(PortPairing& pairing, const std::vector<CandidateTensor>& cand
   });
 }
 
-}  // namespace
-
-PortPairing pair_recordings(const Dump& dump, const Program& reference, const std::vector<CandidateTensor>& candidate,
-                            const Program* candidate_program, const NameMap* map, const ShareDone& progress) {
-  PortPairing pairing = pair_by_name(reference, candidate, candidate_program, map);
+// What names leave over, and layouts.
+void pair_the_rest(PortPairing& pairing, const Dump& dump, const Program& reference,
+                   const std::vector<CandidateTensor>& candidate, const ShareDone& progress) {
   const bool left_over =
       std::any_of(pairing.unmatched.begin(), pairing.unmatched.end(), [&](size_t c) { return !candidate[c].of_op; });
   const bool other_shapes = std::any_of(pairing.pairs.begin(), pairing.pairs.end(), [&](const PortPair& pair) {
     return shapes_differ(pair, reference, candidate);
   });
-  if (!left_over && !other_shapes) return pairing;
+  if (!left_over && !other_shapes) return;
   const Prints here = reference_prints(dump, reference, part_of(progress, 0, 1 / kSidesLookedAt)),
                there = candidate_prints(candidate, part_of(progress, 1 / kSidesLookedAt, 1));
   find_layouts(pairing, reference, candidate, here, there);
-  if (!left_over) return pairing;
+  if (!left_over) return;
   drop_crossed_names(pairing, here, there);
   std::vector<std::string> fused;  // notes of the last pass
   // Modules first: a value that a module returns and an op passes on is the module's.
@@ -172,6 +171,15 @@ PortPairing pair_recordings(const Dump& dump, const Program& reference, const st
   pair_in_step(pairing, dump, reference, candidate, there, more);
   pairing.notes.insert(pairing.notes.end(), fused.begin(), fused.end());
   name_repeats(pairing, candidate);
+}
+
+}  // namespace
+
+PortPairing pair_recordings(const Dump& dump, const Program& reference, const std::vector<CandidateTensor>& candidate,
+                            const Program* candidate_program, const NameMap* map, const ShareDone& progress) {
+  PortPairing pairing = pair_by_name(reference, candidate, candidate_program, map);
+  pair_the_rest(pairing, dump, reference, candidate, progress);
+  move_boundaries(pairing, dump, reference, candidate);
   return pairing;
 }
 

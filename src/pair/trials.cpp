@@ -12,6 +12,7 @@
 #include "pair/limits.hpp"
 #include "pair/links.hpp"
 #include "pair/order.hpp"
+#include "pair/part_on_pairs.hpp"
 #include "pair/segments.hpp"
 
 namespace parity {
@@ -143,23 +144,12 @@ class TrialSearch {
     return found;
   }
 
-  std::shared_ptr<const ProgramPart> part_to(const std::vector<size_t>& targets, size_t b) {
+  PartOnPairs part_to(const std::vector<size_t>& targets, size_t b) const {
     std::vector<bool> marked(count_, false);
     for (size_t i = 0; i < count_; ++i) marked[i] = paired_[i] != nullptr;
     marked[b] = true;
     for (const size_t t : targets) marked[t] = true;
-    const auto since = scene_.reference.ops_since(marked);
-    const auto ancestors = scene_.reference.marked_ancestors(marked);
-    std::set<size_t> ops;
-    needed_.clear();
-    for (const size_t t : targets) {
-      ops.insert(since[t].begin(), since[t].end());
-      for (const size_t a : ancestors[t])
-        if (a != b && paired_[a] && !std::binary_search(targets.begin(), targets.end(), a)) needed_.insert(a);
-    }
-    part_work_ = 0;
-    for (const size_t op : ops) part_work_ += work_of_ops_[op];
-    return std::make_shared<ProgramPart>(ProgramPart{{ops.begin(), ops.end()}, targets, {}});
+    return part_on_pairs(scene_.reference, marked, targets, work_of_ops_);
   }
 
   std::optional<Trial> best_of(size_t b) {
@@ -168,12 +158,16 @@ class TrialSearch {
     const std::vector<size_t> targets = followers(b);
     if (targets.empty()) return std::nullopt;
     ReplayOptions options;
-    options.part = part_to(targets, b);
-    for (const size_t a : needed_)
-      if (auto value = theirs(*paired_[a])) options.given[boundary(a).value.id] = *value;
+    const PartOnPairs part = part_to(targets, b);
+    options.part = part.part;
+    for (const size_t a : part.needed)
+      if (a == b || paired_[a] == nullptr)
+        continue;
+      else if (auto value = theirs(*paired_[a]))
+        options.given[boundary(a).value.id] = *value;
     std::optional<Trial> best;
     for (Trial& trial : trials) {
-      work_ -= part_work_;
+      work_ -= part.work;
       const Fitted value = trial.layout.fit_reference(scene_.candidate[trial.candidate].load());
       if (!value.tensor.defined() || value.tensor.sizes() != at::IntArrayRef(boundary(b).value.shape)) continue;
       options.given[boundary(b).value.id] = value.tensor;
@@ -255,13 +249,12 @@ class TrialSearch {
   }
 
   PortPair pair_of(const Trial& trial) const {
-    return {
-        trial.boundary,
-        trial.candidate,
-        trial.layout,
-        limits_.confidence,
-        fmt::format("on trial: {} later values agree with the port's when the program goes on from it", trial.agree),
-        1};
+    return {trial.boundary,
+            trial.candidate,
+            trial.layout,
+            limits_.confidence,
+            fmt::format("a trial: {} later values agree with the port's when the program goes on from it", trial.agree),
+            1};
   }
 
   const TrialLimits& limits_ = kPairLimits.trial;
@@ -275,8 +268,6 @@ class TrialSearch {
   const std::vector<std::vector<size_t>> direct_;
   const std::vector<double> work_of_ops_;
   PairingOrder order_;
-  std::set<size_t> needed_;  // paired boundaries that the last part reads
-  double part_work_ = 0;
 };
 
 }  // namespace
