@@ -145,9 +145,10 @@ void Catalogue::join(const std::vector<FaultHypothesis>& single) {
 }
 
 std::vector<FaultHypothesis> Catalogue::of_families(int op) const {
-  constexpr std::array kFamilies{norm_faults,      linear_faults,   activation_faults, elementwise_faults,
-                                 attention_faults, rope_faults,     rope_table_faults, cache_faults,
-                                 order_faults,     cast_placements, fused_attention,   fused_bias};
+  constexpr std::array kFamilies{norm_faults,        linear_faults,    activation_faults, soft_cap_faults,
+                                 elementwise_faults, attention_faults, rope_faults,       rope_table_faults,
+                                 cache_faults,       order_faults,     cast_placements,   fused_attention,
+                                 fused_bias};
   Hypotheses found;
   for (const auto& family : kFamilies) {
     try {

@@ -75,6 +75,7 @@ void add_fault(Hypotheses& to, const ProgramIndex& program, int index, std::stri
 void norm_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void linear_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void activation_faults(const ProgramIndex& program, int index, Hypotheses& to);
+void soft_cap_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void elementwise_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void attention_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void rope_faults(const ProgramIndex& program, int index, Hypotheses& to);
