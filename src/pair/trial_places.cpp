@@ -1,0 +1,103 @@
+#include "pair/trial_places.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "pair/limits.hpp"
+
+namespace parity {
+namespace {
+
+std::vector<std::pair<size_t, size_t>> known_pairs(const PortPairing& pairing, const std::vector<size_t>& free) {
+  std::vector<std::pair<size_t, size_t>> known;
+  for (const PortPair& pair : pairing.pairs)
+    if (!std::binary_search(free.begin(), free.end(), pair.candidate))
+      known.emplace_back(pair.boundary, pair.candidate);
+  return known;
+}
+
+}  // namespace
+
+TrialPlaces::TrialPlaces(const TrialScene& scene)
+    : scene_(scene),
+      paired_(scene.reference.boundaries.size(), nullptr),
+      direct_(scene.reference.marked_ancestors(std::vector<bool>(paired_.size(), true))),
+      order_(scene.reference, known_pairs(scene.pairing, {})) {
+  for (const PortPair& pair : scene.pairing.pairs) paired_[pair.boundary] = &pair;
+  find_free();
+  find_noise();
+}
+
+// Is it inside a module that has no counterpart for its result? A norm without its gain gives what the reference has
+// before the gain.
+bool TrialPlaces::inside_unpaired(size_t b) const {
+  const std::string& path = boundary(b).path;
+  const size_t op = path.find('/');
+  if (op == std::string::npos) return false;
+  const auto module = scene_.reference.find(path.substr(0, op), boundary(b).call);
+  return module && *module > b && !paired_[*module] && boundary(*module).comparable &&
+         boundary(*module).value.id != boundary(b).value.id && boundary(*module).value.shape == boundary(b).value.shape;
+}
+
+// What is unpaired, and what repeats an earlier value: under a second name of that, or after all that is computed
+// from it. A stale value of the layer before looks so, and a block's result that lacks its residual.
+void TrialPlaces::find_free() {
+  free_ = scene_.pairing.unmatched;
+  std::set<int64_t> known;  // values that an earlier pair stands for
+  for (const PortPair& pair : scene_.pairing.pairs) {
+    const bool op = boundary(pair.boundary).path.find('/') != std::string::npos,
+               again = !known.insert(boundary(pair.boundary).value.id).second;
+    if (!pair.evidence.starts_with("content") ||
+        !(again || inside_unpaired(pair.boundary) || (op && !order_.possible(pair.boundary, pair.candidate))))
+      continue;
+    free_.push_back(pair.candidate);
+    repeats_ = true;
+  }
+  std::sort(free_.begin(), free_.end());
+  order_ = PairingOrder(scene_.reference, known_pairs(scene_.pairing, free_));
+}
+
+// How far pairs are off by rounding: the median, as most of a port is right.
+void TrialPlaces::find_noise() {
+  std::vector<double> off;
+  for (const auto& [b, distance] : scene_.off) off.push_back(distance);
+  if (off.empty()) return;
+  const auto middle = off.begin() + static_cast<ptrdiff_t>(off.size() / 2);
+  std::nth_element(off.begin(), middle, off.end());
+  const EvidenceLimits& evidence = kPairLimits.evidence;
+  most_off_ = std::clamp<double>(evidence.off_noise * *middle, evidence.least_noise, kPairLimits.family.agrees);
+}
+
+std::vector<size_t> TrialPlaces::troubled() const {
+  std::vector<size_t> found;
+  for (size_t b = 0; b < paired_.size() && found.size() < static_cast<size_t>(kPairLimits.trial.ends); ++b) {
+    if (scene_.vouched.contains(b) && !repeats_) continue;
+    const auto off = scene_.off.find(b);
+    const std::string& path = boundary(b).path;
+    const bool result = (path.empty() || path.starts_with("[")) && boundary(b).comparable &&
+                        at::isFloatingType(boundary(b).value.dtype);
+    if (paired_[b] ? off != scene_.off.end() && off->second > most_off_ : result && !order_.known_by_another_name(b))
+      if (!unpaired_before(b).empty()) found.push_back(b);
+  }
+  return found;
+}
+
+std::vector<size_t> TrialPlaces::unpaired_before(size_t end) const {
+  std::vector<bool> needed(paired_.size(), false), from_pair(paired_.size(), false);
+  needed[end] = true;
+  for (size_t b = end + 1; b-- > 0;)
+    if (needed[b] && (b == end || !paired_[b]))
+      for (const size_t a : direct_[b]) needed[a] = true;
+  std::vector<size_t> found;
+  for (size_t b = 0; b < end; ++b) {
+    for (const size_t a : direct_[b]) from_pair[b] = from_pair[b] || paired_[a] || from_pair[a];
+    if (needed[b] && !paired_[b] && from_pair[b] && boundary(b).comparable && scene_.here.find(b) &&
+        at::isFloatingType(boundary(b).value.dtype) && !order_.known_by_another_name(b))
+      found.push_back(b);
+  }
+  if (found.size() > static_cast<size_t>(kPairLimits.trial.boundaries))
+    found.resize(static_cast<size_t>(kPairLimits.trial.boundaries));
+  return found;
+}
+
+}  // namespace parity

@@ -1,0 +1,46 @@
+// Where pairs are tried: what of a wrong port may be another value, and before which values something is missing.
+#pragma once
+#include <utility>
+#include <vector>
+
+#include "pair/order.hpp"
+#include "pair/trials.hpp"
+
+namespace parity {
+
+class TrialPlaces {
+ public:
+  /// `scene` must outlive it.
+  explicit TrialPlaces(const TrialScene& scene);
+
+  /// Values that do not come out, with something unpaired before them: pairs that are off, results without one; the
+  /// first few. What is known to be off may be so by a value before it that was taken for another.
+  std::vector<size_t> troubled() const;
+
+  /// What `end` is computed from since the pairs before it, the earliest first; modules before ops of the same place.
+  std::vector<size_t> unpaired_before(size_t end) const;
+
+  /// Tensors of the candidate that may stand for another value, ascending.
+  const std::vector<size_t>& free() const { return free_; }
+  const PairingOrder& order() const { return order_; }
+  const PortPair* paired(size_t b) const { return paired_[b]; }
+  size_t count() const { return paired_.size(); }
+  /// For each boundary those that it is directly computed from.
+  const std::vector<std::vector<size_t>>& direct() const { return direct_; }
+
+ private:
+  const Boundary& boundary(size_t b) const { return scene_.reference.boundaries[b]; }
+  bool inside_unpaired(size_t b) const;
+  void find_free();
+  void find_noise();
+
+  const TrialScene& scene_;
+  std::vector<const PortPair*> paired_;  // by boundary
+  const std::vector<std::vector<size_t>> direct_;
+  PairingOrder order_;
+  std::vector<size_t> free_;
+  double most_off_ = 0;   // relative L2 of a pair that comes out
+  bool repeats_ = false;  // are there free ones that are paired?
+};
+
+}  // namespace parity
