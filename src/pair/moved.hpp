@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "pair/candidate.hpp"
+#include "pair/forced_pairs.hpp"
 #include "pair/port_pairing.hpp"
 
 namespace parity {
@@ -16,8 +17,13 @@ namespace parity {
 ///     row fails, and its name is that of the value which the port has;
 ///   - the place of a value that has its own counterpart: the pair is dropped, with a note;
 ///   - none, but the program goes on from its own value: the pair stays, fails, and is not gone on from.
-/// Pairs that a map file gives are the user's word and stay. Throws Error for unusable recordings.
+/// Pairs that a map file gives are the user's word and stay. Siblings that content alone has paired crosswise (q with
+/// v's values) are put in the order in which the port computes them where what follows agrees only so: then they are
+/// wrong, not what reads them. Throws Error for unusable recordings.
 void move_boundaries(PortPairing& pairing, const Dump& dump, const Program& reference,
                      const std::vector<CandidateTensor>& candidate);
+
+/// The last of these alone: of what `forced` has off by far, the pairs that it is computed from.
+void exchange_siblings(ForcedPairs& forced, const Program& reference);
 
 }  // namespace parity
