@@ -116,6 +116,7 @@ struct TrialLimits {
   Constant candidates{24, "free tensors that fit, from there: as `content.most_links`"};
   Constant followers{16, "boundaries that the program goes on for: past attention, or a feed-forward layer"};
   Constant least_gain{1.5, "powers of ten over all: a bf16 value (.005) that was unlike (.3)"};
+  Constant certain{2, "values that agree with an earlier pair and not without: it needs no later one to follow"};
   Constant agrees{.5, "of a power of ten, from which a value agrees with the pair and not without"};
   Constant sure{3, "values that agree with a pair and not without: no other pair is tried beside it"};
   Constant clearly{1.05, "by which a later boundary must gain more: views and copies of one gain alike"};

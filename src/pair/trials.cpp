@@ -54,11 +54,11 @@ class TrialSearch {
     int agree() const { return static_cast<int>(agreeing.size()); }
   };
 
-  // The earliest trial that the best follows from: rounding grows on the way, and what lies nearer to the end explains
-  // more of it.
+  // The earliest trial that the best follows from, or that is certain by itself: rounding grows on the way, and what
+  // lies nearer to the end explains more of it.
   std::vector<Trial>::const_iterator cause_of(const std::vector<Trial>& found, size_t best) const {
     return std::find_if(found.begin(), found.end(), [&](const Trial& earlier) {
-      if (earlier.boundary == found[best].boundary) return true;
+      if (earlier.boundary == found[best].boundary || earlier.agree() >= limits_.certain) return true;
       const auto follows = earlier.agreeing.find(found[best].candidate);
       return follows != earlier.agreeing.end() &&
              boundary(follows->second).value.id == boundary(found[best].boundary).value.id;
