@@ -29,8 +29,8 @@ TEST_CASE("cli: help and version succeed, no arguments show the help") {
 TEST_CASE("cli: usage errors exit 2 with a message on standard error") {
   for (const std::string arguments :
        {"nonsense", "run", "--layer", "run --layer all --dtype fp8", "run --layer all --mode sideways",
-        "run --layer all --threads 0", "run --layer all --reference /nonexistent.h5", "inspect",
-        "inspect /nonexistent.h5"}) {
+        "run --layer all --threads 0", "run --layer all --device cuda", "run --layer all --device tpu",
+        "run --layer all --reference /nonexistent.h5", "inspect", "inspect /nonexistent.h5"}) {
     CAPTURE(arguments);
     const auto result = parity_check(arguments);
     CHECK(result.status == 2);

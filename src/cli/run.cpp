@@ -8,6 +8,7 @@
 
 #include "cli/attachments.hpp"
 #include "cli/command.hpp"
+#include "cli/device.hpp"
 #include "cli/print.hpp"
 #include "core/error.hpp"
 #include "core/named.hpp"
@@ -29,7 +30,7 @@ namespace fs = std::filesystem;
 struct RunOptions {
   Common common;
   Attachments attachments;
-  std::string layer = "all", model, variant, html, thresholds, out = "reports/latest";
+  std::string layer = "all", model, variant, device = "cpu", html, thresholds, out = "reports/latest";
   std::vector<std::string> references, take;
   std::vector<std::string> dtypes = {"fp64", "fp32", "bf16", "fp16"}, modes = {"forced", "free"};
 };
@@ -60,6 +61,7 @@ class Run {
   }
 
   int run() {
+    check_device(options_.device);
     if (!options_.take.empty() && std::count(options_.modes.begin(), options_.modes.end(), "free") == 0)
       throw Error("--take says who computes what in the free run; --mode leaves that out");
     if (!options_.thresholds.empty()) set_model_limits(read_model_limits(options_.thresholds));
@@ -202,6 +204,7 @@ void add_run(CLI::App& app, Action& action, const std::string& command_line) {
   run->add_option("--variant", options->variant,
                   "Whose kernels the ops call: LibTorch's, or our own where there are any (the default)")
       ->check(CLI::IsMember({"aten", "own"}));
+  add_device(*run, options->device);
   run->add_option("--take", options->take,
                   "Hybrid free run: this op or module is the reference's program (=reference) or the port (=port, the "
                   "default) on what the others gave; may be repeated, later rules win")
