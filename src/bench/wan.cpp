@@ -45,7 +45,7 @@ WanInputs random_inputs(const WanConfig& config, const std::array<int64_t, 3>& l
 
 // What is to be run, from the options: a checkpoint's model or one with random weights, a recording's inputs or none.
 struct Setup {
-  explicit Setup(const WanBenchOptions& options) : low(parse_dtype(options.dtype)) {
+  explicit Setup(const WanBenchOptions& options) : low(parse_dtype(options.dtype)), own(options.variant == "own") {
     if (!options.weights.empty()) checkpoint.emplace(options.weights);
     config = checkpoint ? checkpoint->config() : wan_config(options.config);
     std::string named = options.dtype_path;
@@ -66,10 +66,12 @@ struct Setup {
   std::unique_ptr<WanModel> model() const {
     const at::ScalarType kept = path->name == "wan" ? at::kFloat : low;
     return std::make_unique<WanModel>(config, *path, low, Precision::recorded,
-                                      checkpoint ? checkpoint->weights(*path, low) : random_weights(config, kept));
+                                      checkpoint ? checkpoint->weights(*path, low) : random_weights(config, kept),
+                                      own ? fast_wan_ops() : WanOps{});
   }
 
   at::ScalarType low;
+  bool own;
   std::optional<WanCheckpoint> checkpoint;
   WanConfig config;
   const WanDtypePath* path = nullptr;

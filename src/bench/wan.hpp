@@ -16,6 +16,7 @@ struct WanBenchOptions {
   std::filesystem::path reference;            // a recording whose inputs are used; empty: random ones
   std::string dtype_path;                     // row of the dtype-path table; "": as config.json says, else sky_ac
   std::string dtype = "bf16";                 // of the linear layers: bf16 or fp32
+  std::string variant = "aten";               // kernels: LibTorch's, or "own": fast_wan_ops
   std::array<int64_t, 3> latent{3, 68, 120};  // frames, height, width: 9 frames of 544x960
   int repeats = 0;                            // after the first forward
   ShareDone progress;                         // of the forwards

@@ -57,6 +57,7 @@ int bench_wan_command(BenchOptions options) {
     write_result(options.common.json, nlohmann::json{{"name", "wan"},
                                                      {"dtype_path", b.dtype_path},
                                                      {"dtype", options.wan.dtype},
+                                                     {"variant", options.wan.variant},
                                                      {"tokens", b.tokens},
                                                      {"parameters", b.parameters},
                                                      {"threads", at::get_num_threads()},
@@ -97,6 +98,9 @@ void add_bench(CLI::App& app, Action& action) {
                   "sky_ac, sky_noac, wan, dsky or dwan (default: as config.json says, else sky_ac)");
   wan->add_option("--dtype", options->wan.dtype, "Of the linear layers")
       ->check(CLI::IsMember({"bf16", "fp32"}))
+      ->capture_default_str();
+  wan->add_option("--variant", options->wan.variant, "Kernels: LibTorch's, or our own and passes over rows in one")
+      ->check(CLI::IsMember({"aten", "own"}))
       ->capture_default_str();
   wan->add_option("--latent", options->latent, "Latent frames, height, width")
       ->delimiter(',')
