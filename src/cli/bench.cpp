@@ -47,9 +47,10 @@ int bench_wan_command(BenchOptions options) {
   if (!options.common.quiet)
     print(
         "wan {} {}: {:.1f} M parameters, {} tokens, {} threads\nforward {:.2f} s (first {:.2f} s), built in {:.1f} s, "
-        "peak memory {:.2f} GiB\n",
+        "peak memory {:.2f} GiB\n{:.0f} G operations a second, {:.2f} of the rate of products of 2048 x 2048\n",
         b.dtype_path, options.wan.dtype, static_cast<double>(b.parameters) / 1e6, b.tokens, at::get_num_threads(),
-        b.forward.minimum(), b.forward.first, b.build_seconds, static_cast<double>(b.peak_bytes) / gib);
+        b.forward.minimum(), b.forward.first, b.build_seconds, static_cast<double>(b.peak_bytes) / gib,
+        b.operations / b.forward.minimum() / 1e9, b.operations / b.forward.minimum() / b.product_rate);
   if (b.agreement && !options.common.quiet)
     print("bitwise equal output elements: {:.4g} % with the recording's weights, {:.4g} % with its output\n",
           100 * b.agreement->own_weights, 100 * b.agreement->recorded);
@@ -66,6 +67,8 @@ int bench_wan_command(BenchOptions options) {
                                                      {"seconds", b.forward.seconds},
                                                      {"minimum_seconds", b.forward.minimum()},
                                                      {"peak_bytes", b.peak_bytes},
+                                                     {"operations", b.operations},
+                                                     {"product_rate", b.product_rate},
                                                      {"agreement", agreement_json(b.agreement)}});
   return 0;
 }
