@@ -79,7 +79,8 @@ void add_bench(CLI::App& app, Action& action) {
   auto options = std::make_shared<BenchOptions>();
   CLI::App* bench = app.add_subcommand("bench", "Time and memory, measured here");
   bench->require_subcommand(1);
-  for (const auto add : {add_bench_attention, add_bench_compare, add_bench_gpt2, add_bench_gpt_oss, add_bench_video})
+  for (const auto add :
+       {add_bench_attention, add_bench_compare, add_bench_gpt2, add_bench_gpt_oss, add_bench_vae, add_bench_video})
     add(*bench, action);
   CLI::App* wan = bench->add_subcommand(
       "wan",
