@@ -73,6 +73,26 @@ int bench_wan_command(BenchOptions options) {
   return 0;
 }
 
+// What is computed, in which dtypes, by which kernels, how often.
+void add_computation(CLI::App& wan, BenchOptions& options) {
+  wan.add_option("--dtype-path", options.wan.dtype_path,
+                 "sky_ac, sky_noac, wan, dsky or dwan (default: as config.json says, else sky_ac)");
+  wan.add_option("--dtype", options.wan.dtype, "Of the linear layers")
+      ->check(CLI::IsMember({"bf16", "fp32"}))
+      ->capture_default_str();
+  wan.add_option("--variant", options.wan.variant, "Kernels: LibTorch's, or our own and passes over rows in one")
+      ->check(CLI::IsMember({"aten", "own"}))
+      ->capture_default_str();
+  wan.add_option("--latent", options.latent, "Latent frames, height, width")
+      ->delimiter(',')
+      ->expected(3)
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  wan.add_option("--repeats", options.wan.repeats, "Forwards after the first")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+}
+
 }  // namespace
 
 void add_bench(CLI::App& app, Action& action) {
@@ -98,22 +118,7 @@ void add_bench(CLI::App& app, Action& action) {
                   "Recording of the same model: its inputs are used, its output compared")
       ->check(existing_file())
       ->type_name("FILE");
-  wan->add_option("--dtype-path", options->wan.dtype_path,
-                  "sky_ac, sky_noac, wan, dsky or dwan (default: as config.json says, else sky_ac)");
-  wan->add_option("--dtype", options->wan.dtype, "Of the linear layers")
-      ->check(CLI::IsMember({"bf16", "fp32"}))
-      ->capture_default_str();
-  wan->add_option("--variant", options->wan.variant, "Kernels: LibTorch's, or our own and passes over rows in one")
-      ->check(CLI::IsMember({"aten", "own"}))
-      ->capture_default_str();
-  wan->add_option("--latent", options->latent, "Latent frames, height, width")
-      ->delimiter(',')
-      ->expected(3)
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  wan->add_option("--repeats", options->wan.repeats, "Forwards after the first")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
+  add_computation(*wan, *options);
   add_common(*wan, options->common);
   wan->callback([options, &action] { action = [options] { return bench_wan_command(*options); }; });
 }
