@@ -65,6 +65,23 @@ TEST_CASE("tile attention: scores far apart, keys that may not be seen, NaN") {
   CHECK(nan.sum().item<int64_t>() == 1);  // that query's row, and no other
 }
 
+TEST_CASE("tile attention: bf16 far apart, NaN and infinity, with and without pairs of products") {
+  const at::Tensor q = numbers({1, 2, 70, 33}, 1, at::kBFloat16) * 4,
+                   k = numbers({1, 2, 200, 33}, 2, at::kBFloat16) * 4, v = numbers({1, 2, 200, 33}, 3, at::kBFloat16);
+  for (const bool biased : {false, true}) {  // pairs do without a bias
+    ScoreForm form{1};
+    if (biased) form.bias = at::zeros({1, 2, 70, 200}, at::kBFloat16);
+    CHECK(error(ops::own_encoder_attention(q, k, v, form), expected(q, k, v, form)) < most(at::kBFloat16));
+    for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+      at::Tensor poisoned = q.clone();
+      poisoned[0][1][37][32] = bad;
+      const at::Tensor nan = at::isnan(ops::own_encoder_attention(poisoned, k, v, form)).any(-1);
+      CHECK(nan[0][1][37].item<bool>());
+      CHECK(nan.sum().item<int64_t>() == 1);
+    }
+  }
+}
+
 TEST_CASE("bench attention: variants agree, tiles do not grow with the scores, fewer heads where time is short") {
   AttentionBenchOptions options;
   options.frames = {5};

@@ -12,6 +12,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/cpu/tile_attention_bf16.hpp"
 #include "kernels/cpu/tile_product-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -136,7 +137,10 @@ HWY_EXPORT(tile_bf16);
 
 void attend(const TileAttend<double>& a, std::vector<double>& work) { HWY_DYNAMIC_DISPATCH(tile_fp64)(a, work); }
 void attend(const TileAttend<float>& a, std::vector<float>& work) { HWY_DYNAMIC_DISPATCH(tile_fp32)(a, work); }
-void attend(const TileAttend<uint16_t>& a, std::vector<float>& work) { HWY_DYNAMIC_DISPATCH(tile_bf16)(a, work); }
+void attend(const TileAttend<uint16_t>& a, std::vector<float>& work) {
+  if (!a.bias && has_bf16_pairs()) return attend_bf16_pairs(a, work);
+  HWY_DYNAMIC_DISPATCH(tile_bf16)(a, work);
+}
 
 }  // namespace parity::kernels
 #endif

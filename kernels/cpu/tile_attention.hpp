@@ -10,6 +10,7 @@ namespace parity::kernels {
 inline constexpr int64_t kTileQueries = 256;  // of one call at most: each block of keys is read once for all of them
 
 /// softmax(scale q k^T + bias) v. bf16 is passed as its bits, and computed in fp32; nothing is rounded but the result.
+/// Without a bias, and where the processor multiplies pairs of bf16, by tile_attention_bf16.hpp.
 template <class T>
 struct TileAttend {
   const T* q = nullptr;  // (queries, dim), rows `q_step` elements apart

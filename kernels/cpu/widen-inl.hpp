@@ -48,6 +48,18 @@ HWY_INLINE void store_narrow(float value, uint16_t* to) {
 }
 HWY_INLINE void store_narrow(float value, float* to) { *to = value; }
 HWY_INLINE void store_narrow(double value, double* to) { *to = value; }
+HWY_INLINE void store_narrow(Fp64 d, hn::Vec<Fp64> value, double* to) { hn::StoreU(value, d, to); }
+HWY_INLINE void store_narrow(Fp32 d, hn::Vec<Fp32> value, float* to) { hn::StoreU(value, d, to); }
+HWY_INLINE void store_narrow(Fp32, hn::Vec<Fp32> value, uint16_t* to) {
+  const hn::RebindToUnsigned<Fp32> u32;
+  const auto bits = hn::BitCast(u32, value);
+  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(u32, 1));
+  const auto rounded = hn::ShiftRight<16>(hn::Add(bits, hn::Add(odd, hn::Set(u32, 0x7fff))));
+  const auto nan = hn::RebindMask(u32, hn::IsNaN(value));
+  const auto half = hn::IfThenElse(nan, hn::Set(u32, 0x7fc0), rounded);
+  const hn::Rebind<uint16_t, Fp32> u16;
+  hn::StoreU(hn::DemoteTo(u16, hn::BitCast(hn::RebindToSigned<Fp32>(), half)), u16, to);
+}
 
 /// What a stored type is computed in.
 template <class T>

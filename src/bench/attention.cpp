@@ -41,12 +41,6 @@ at::Tensor run(const std::string& variant, const Inputs& in) {
   return variant == "tiled" ? ops::own_attention(in.q, in.k, in.v, {}) : ops::attention(in.q, in.k, in.v, {});
 }
 
-double product_rate(at::ScalarType dtype) {
-  const at::Tensor a = at::randn({kProduct, kProduct}).to(dtype), b = at::randn({kProduct, kProduct}).to(dtype);
-  const Timing timing = time_runs([&] { at::mm(a, b); }, 3);
-  return 2. * kProduct * kProduct * kProduct / timing.minimum();
-}
-
 double operations(int64_t heads, int64_t tokens, int64_t width) {
   return 4. * static_cast<double>(heads) * static_cast<double>(tokens) * static_cast<double>(tokens) *
          static_cast<double>(width);
@@ -159,6 +153,12 @@ int64_t attention_bytes(const std::string& variant, int64_t heads, int64_t token
   const int64_t tiles = at::get_num_threads() * kTile * static_cast<int64_t>(sizeof(float));
   // the fused kernel keeps a logarithm a row
   return tiles + result + (variant == "fused" ? heads * tokens * static_cast<int64_t>(sizeof(float)) : 0);
+}
+
+double product_rate(at::ScalarType dtype) {
+  const at::Tensor a = at::randn({kProduct, kProduct}).to(dtype), b = at::randn({kProduct, kProduct}).to(dtype);
+  const Timing timing = time_runs([&] { at::mm(a, b); }, 3);
+  return 2. * kProduct * kProduct * kProduct / timing.minimum();
 }
 
 AttentionBench bench_attention(const AttentionBenchOptions& options) { return Bench(options).run_all(); }

@@ -44,6 +44,9 @@ struct AttentionBench {
 int64_t attention_bytes(const std::string& variant, int64_t heads, int64_t tokens, int64_t head_width,
                         at::ScalarType dtype);
 
+/// Multiplications and additions a second of LibTorch's product of two matrices of 2048 x 2048, the fastest of three.
+double product_rate(at::ScalarType dtype);
+
 /// The variants take turns, so that a busy machine slows all of them down. Throws Error for sizes without a token.
 AttentionBench bench_attention(const AttentionBenchOptions& options);
 

@@ -7,7 +7,9 @@
 
 #include <algorithm>
 
+#include "bench/attention.hpp"
 #include "core/error.hpp"
+#include "core/memory.hpp"
 #include "core/precision.hpp"
 #include "models/wan/checkpoint.hpp"
 #include "models/wan/inputs.hpp"
@@ -45,7 +47,7 @@ WanInputs random_inputs(const WanConfig& config, const std::array<int64_t, 3>& l
 
 // What is to be run, from the options: a checkpoint's model or one with random weights, a recording's inputs or none.
 struct Setup {
-  explicit Setup(const WanBenchOptions& options) : low(parse_dtype(options.dtype)) {
+  explicit Setup(const WanBenchOptions& options) : low(parse_dtype(options.dtype)), own(options.variant == "own") {
     if (!options.weights.empty()) checkpoint.emplace(options.weights);
     config = checkpoint ? checkpoint->config() : wan_config(options.config);
     std::string named = options.dtype_path;
@@ -66,10 +68,12 @@ struct Setup {
   std::unique_ptr<WanModel> model() const {
     const at::ScalarType kept = path->name == "wan" ? at::kFloat : low;
     return std::make_unique<WanModel>(config, *path, low, Precision::recorded,
-                                      checkpoint ? checkpoint->weights(*path, low) : random_weights(config, kept));
+                                      checkpoint ? checkpoint->weights(*path, low) : random_weights(config, kept),
+                                      own ? fast_wan_ops() : WanOps{});
   }
 
   at::ScalarType low;
+  bool own;
   std::optional<WanCheckpoint> checkpoint;
   WanConfig config;
   const WanDtypePath* path = nullptr;
@@ -104,10 +108,21 @@ nlohmann::json wan_1_3b_config() {
           {"eps", 1e-6},         {"qk_norm", true}, {"cross_attn_norm", true}};
 }
 
+double wan_operations(const WanConfig& config, int64_t tokens) {
+  const auto n = static_cast<double>(tokens), d = static_cast<double>(config.dim);
+  const auto context =
+      static_cast<double>(config.text_len + (config.image() ? std::max<int64_t>(config.image_tokens, 257) : 0));
+  const double linear = n * d * (6 * d + 2 * static_cast<double>(config.ffn_dim)) + 2 * context * d * d;
+  const double attention = 2 * n * (n + context) * d;
+  return 2 * static_cast<double>(config.layers) * (linear + attention);
+}
+
 WanBench bench_wan(const WanBenchOptions& options) {
   const at::NoGradGuard no_grad;
   at::manual_seed(0);
   const Setup setup(options);
+  std::optional<KeepFreedMemory> kept;
+  if (setup.own) kept.emplace();
   WanBench bench;
   bench.dtype_path = setup.path->name;
   std::unique_ptr<WanModel> model;
@@ -123,6 +138,8 @@ WanBench bench_wan(const WanBenchOptions& options) {
   const Grid& patch = setup.config.patch;
   bench.tokens =
       inputs.latents.size(2) * inputs.latents.size(3) * inputs.latents.size(4) / (patch[0] * patch[1] * patch[2]);
+  bench.operations = wan_operations(setup.config, bench.tokens);
+  bench.product_rate = product_rate(setup.low);
   return bench;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "bench/timing.hpp"
+#include "models/wan/config.hpp"
 
 namespace parity {
 
@@ -16,6 +17,7 @@ struct WanBenchOptions {
   std::filesystem::path reference;            // a recording whose inputs are used; empty: random ones
   std::string dtype_path;                     // row of the dtype-path table; "": as config.json says, else sky_ac
   std::string dtype = "bf16";                 // of the linear layers: bf16 or fp32
+  std::string variant = "aten";               // kernels: LibTorch's, or "own": fast_wan_ops
   std::array<int64_t, 3> latent{3, 68, 120};  // frames, height, width: 9 frames of 544x960
   int repeats = 0;                            // after the first forward
   ShareDone progress;                         // of the forwards
@@ -33,11 +35,17 @@ struct WanBench {
   double build_seconds = 0;
   Timing forward;
   int64_t peak_bytes = 0;
+  double operations = 0;                  // of a forward's products
+  double product_rate = 0;                // the machine's, in that dtype, measured in the same run
   std::optional<WanAgreement> agreement;  // with `reference`
 };
 
 /// SkyReels-V2-I2V-1.3B-540P's sizes (SkyReels-V2 config.json; references.md, section 4).
 nlohmann::json wan_1_3b_config();
+
+/// Multiplications and additions of a forward's linear layers and attention in the blocks, which are nearly all: for
+/// one sample of `tokens`.
+double wan_operations(const WanConfig& config, int64_t tokens);
 
 /// Builds the model with seeded random weights, or a checkpoint's, and runs it. Throws Error for an impossible
 /// configuration, an unusable checkpoint or recording, or a recording of another configuration.

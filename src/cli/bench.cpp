@@ -47,9 +47,10 @@ int bench_wan_command(BenchOptions options) {
   if (!options.common.quiet)
     print(
         "wan {} {}: {:.1f} M parameters, {} tokens, {} threads\nforward {:.2f} s (first {:.2f} s), built in {:.1f} s, "
-        "peak memory {:.2f} GiB\n",
+        "peak memory {:.2f} GiB\n{:.0f} G operations a second, {:.2f} of the rate of products of 2048 x 2048\n",
         b.dtype_path, options.wan.dtype, static_cast<double>(b.parameters) / 1e6, b.tokens, at::get_num_threads(),
-        b.forward.minimum(), b.forward.first, b.build_seconds, static_cast<double>(b.peak_bytes) / gib);
+        b.forward.minimum(), b.forward.first, b.build_seconds, static_cast<double>(b.peak_bytes) / gib,
+        b.operations / b.forward.minimum() / 1e9, b.operations / b.forward.minimum() / b.product_rate);
   if (b.agreement && !options.common.quiet)
     print("bitwise equal output elements: {:.4g} % with the recording's weights, {:.4g} % with its output\n",
           100 * b.agreement->own_weights, 100 * b.agreement->recorded);
@@ -57,6 +58,7 @@ int bench_wan_command(BenchOptions options) {
     write_result(options.common.json, nlohmann::json{{"name", "wan"},
                                                      {"dtype_path", b.dtype_path},
                                                      {"dtype", options.wan.dtype},
+                                                     {"variant", options.wan.variant},
                                                      {"tokens", b.tokens},
                                                      {"parameters", b.parameters},
                                                      {"threads", at::get_num_threads()},
@@ -65,8 +67,30 @@ int bench_wan_command(BenchOptions options) {
                                                      {"seconds", b.forward.seconds},
                                                      {"minimum_seconds", b.forward.minimum()},
                                                      {"peak_bytes", b.peak_bytes},
+                                                     {"operations", b.operations},
+                                                     {"product_rate", b.product_rate},
                                                      {"agreement", agreement_json(b.agreement)}});
   return 0;
+}
+
+// What is computed, in which dtypes, by which kernels, how often.
+void add_computation(CLI::App& wan, BenchOptions& options) {
+  wan.add_option("--dtype-path", options.wan.dtype_path,
+                 "sky_ac, sky_noac, wan, dsky or dwan (default: as config.json says, else sky_ac)");
+  wan.add_option("--dtype", options.wan.dtype, "Of the linear layers")
+      ->check(CLI::IsMember({"bf16", "fp32"}))
+      ->capture_default_str();
+  wan.add_option("--variant", options.wan.variant, "Kernels: LibTorch's, or our own and passes over rows in one")
+      ->check(CLI::IsMember({"aten", "own"}))
+      ->capture_default_str();
+  wan.add_option("--latent", options.latent, "Latent frames, height, width")
+      ->delimiter(',')
+      ->expected(3)
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  wan.add_option("--repeats", options.wan.repeats, "Forwards after the first")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
 }
 
 }  // namespace
@@ -75,7 +99,8 @@ void add_bench(CLI::App& app, Action& action) {
   auto options = std::make_shared<BenchOptions>();
   CLI::App* bench = app.add_subcommand("bench", "Time and memory, measured here");
   bench->require_subcommand(1);
-  for (const auto add : {add_bench_attention, add_bench_compare, add_bench_gpt2, add_bench_gpt_oss, add_bench_video})
+  for (const auto add :
+       {add_bench_attention, add_bench_compare, add_bench_gpt2, add_bench_gpt_oss, add_bench_vae, add_bench_video})
     add(*bench, action);
   CLI::App* wan = bench->add_subcommand(
       "wan",
@@ -93,19 +118,7 @@ void add_bench(CLI::App& app, Action& action) {
                   "Recording of the same model: its inputs are used, its output compared")
       ->check(existing_file())
       ->type_name("FILE");
-  wan->add_option("--dtype-path", options->wan.dtype_path,
-                  "sky_ac, sky_noac, wan, dsky or dwan (default: as config.json says, else sky_ac)");
-  wan->add_option("--dtype", options->wan.dtype, "Of the linear layers")
-      ->check(CLI::IsMember({"bf16", "fp32"}))
-      ->capture_default_str();
-  wan->add_option("--latent", options->latent, "Latent frames, height, width")
-      ->delimiter(',')
-      ->expected(3)
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  wan->add_option("--repeats", options->wan.repeats, "Forwards after the first")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
+  add_computation(*wan, *options);
   add_common(*wan, options->common);
   wan->callback([options, &action] { action = [options] { return bench_wan_command(*options); }; });
 }

@@ -30,6 +30,7 @@ void add_run(CLI::App& app, Action& action, const std::string& command_line);
 void add_compare(CLI::App& app, Action& action, const std::string& command_line);
 void add_bench(CLI::App& app, Action& action);
 void add_bench_attention(CLI::App& bench, Action& action);
+void add_bench_vae(CLI::App& bench, Action& action);
 void add_bench_compare(CLI::App& bench, Action& action);
 void add_bench_gpt2(CLI::App& bench, Action& action);
 void add_bench_gpt_oss(CLI::App& bench, Action& action);

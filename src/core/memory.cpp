@@ -1,5 +1,6 @@
 #include "core/memory.hpp"
 
+#include <malloc.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -64,5 +65,20 @@ uint64_t free_memory() {
   const auto available = number_after("/proc/meminfo", "MemAvailable:");  // kB
   return std::min({available ? *available * 1024 : kUnknown, left_in_group(), left_of_address_space()});
 }
+
+#ifdef __GLIBC__
+KeepFreedMemory::KeepFreedMemory() {
+  mallopt(M_MMAP_MAX, 0);  // large blocks too come from the heap, whose end is not given back
+  mallopt(M_TRIM_THRESHOLD, -1);
+}
+KeepFreedMemory::~KeepFreedMemory() {
+  mallopt(M_MMAP_MAX, 65536);  // mallopt(3): the defaults
+  mallopt(M_TRIM_THRESHOLD, 128 * 1024);
+  malloc_trim(0);
+}
+#else
+KeepFreedMemory::KeepFreedMemory() {}
+KeepFreedMemory::~KeepFreedMemory() {}
+#endif
 
 }  // namespace parity

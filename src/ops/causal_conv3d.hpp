@@ -15,6 +15,10 @@ namespace ops {
 at::Tensor causal_conv3d(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                          const at::Tensor& before, int64_t time_stride);
 
+/// The same, the picture's zeros left to LibTorch's convolution: no copy of x where there are enough frames before it.
+at::Tensor causal_conv3d_at_once(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                                 const at::Tensor& before, int64_t time_stride);
+
 /// The same by our own kernel.
 at::Tensor own_causal_conv3d(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                              const at::Tensor& before, int64_t time_stride);

@@ -9,29 +9,10 @@
 #include "kernels/cpu/decode_attention.hpp"
 #include "kernels/cpu/norm_rope.hpp"
 #include "kernels/cpu/tile_attention.hpp"
+#include "ops/own_element.hpp"
 
 namespace parity::ops {
 namespace {
-
-// fp64, fp32 and bf16 as the kernels have them: `work` gets a null pointer of the element's type.
-template <class Work>
-void with_element(const char* op, const at::Tensor& x, const Work& work) {
-  switch (x.scalar_type()) {
-    case at::kDouble:
-      return work(static_cast<double*>(nullptr));
-    case at::kFloat:
-      return work(static_cast<float*>(nullptr));
-    case at::kBFloat16:
-      return work(static_cast<uint16_t*>(nullptr));
-    default:
-      throw Error(fmt::format("[{}] our own kernel has no {}", op, dtype_name(x.scalar_type())));
-  }
-}
-
-template <class T>
-T* pointer(const at::Tensor& x) {
-  return x.defined() ? static_cast<T*>(x.data_ptr()) : nullptr;
-}
 
 // (batch, heads, rows, …): one row.
 template <class T>

@@ -12,6 +12,7 @@
 #include "ops/modulation.hpp"
 #include "ops/mxfp4.hpp"
 #include "ops/norm_rope.hpp"
+#include "ops/one_pass.hpp"
 #include "ops/patch_embedding.hpp"
 #include "ops/relative_position.hpp"
 #include "ops/resample.hpp"
@@ -47,10 +48,10 @@ Rows shared_rows() {
 }
 
 Rows diffusion_transformer_rows() {
-  return {&patch_embedding_row(), &sinusoid_f64_row(), &sinusoid_diffusers_row(), &sinusoid_f32_row(),
-          &modulation_row(),      &mul_add_row(),      &mul_add_add_row(),        &rope_complex64_row(),
-          &rope_complex128_row(), &rope_real_row(),    &rope_table_row(),         &norm_rope_row(),
-          &unpatchify_row()};
+  return {&patch_embedding_row(), &sinusoid_f64_row(),  &sinusoid_diffusers_row(), &sinusoid_f32_row(),
+          &modulation_row(),      &mul_add_row(),       &mul_add_add_row(),        &rope_complex64_row(),
+          &rope_complex128_row(), &rope_real_row(),     &rope_table_row(),         &norm_rope_row(),
+          &norm_modulate_row(),   &gate_residual_row(), &norm_turn_row(),          &unpatchify_row()};
 }
 
 Rows language_rows() {

@@ -31,6 +31,19 @@ at::Tensor WanModel::turned(int64_t which, const at::Tensor& x, const RopeTurn& 
   return y;
 }
 
+// 0 or 1: x's norm over all heads, the turn of each where there is one, the cast before attention.
+at::Tensor WanModel::query_or_key(int64_t which, at::Tensor x, const at::Tensor& weight, const RopeTurn* turn,
+                                  WanCast to, Probe& probe) const {
+  const bool rounds_alike = path_.rms == RmsForm::round_once && (!turn || path_.rope == RopeForm::real);
+  const auto stored = x.scalar_type();
+  if (ops_.norm_turn && rounds_alike && !probe.active() && stored != at::kHalf &&
+      casts_[static_cast<size_t>(to)].to == stored)
+    return heads(ops_.norm_turn(std::move(x), weight, config_.eps, turn ? *turn : RopeTurn{}));
+  auto y = heads(normed(which == 0 ? ".norm_q" : ".norm_k", x, weight, probe));
+  if (turn) y = turned(which, y, *turn, probe);
+  return cast(to, y, probe);
+}
+
 // (batch, tokens, heads, d) -> (batch, tokens, dim); the point sees SDPA's own layout (batch, heads, tokens, d).
 at::Tensor WanModel::attend(std::string_view name, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                             const at::Tensor& mask, Probe& probe) const {
@@ -40,10 +53,8 @@ at::Tensor WanModel::attend(std::string_view name, const at::Tensor& q, const at
 at::Tensor WanModel::self_attention(const WanAttentionWeights& w, const at::Tensor& x, const Conditions& c,
                                     Probe& probe) const {
   const Probe::Scope in_attention(probe, ".self_attn");
-  auto q = heads(normed(".norm_q", linear(".q", x, w.q, probe), w.norm_q, probe));
-  q = cast(WanCast::self_attn_q, turned(0, q, c.turn, probe), probe);
-  auto k = heads(normed(".norm_k", linear(".k", x, w.k, probe), w.norm_k, probe));
-  k = cast(WanCast::self_attn_k, turned(1, k, c.turn, probe), probe);
+  auto q = query_or_key(0, linear(".q", x, w.q, probe), w.norm_q, &c.turn, WanCast::self_attn_q, probe);
+  auto k = query_or_key(1, linear(".k", x, w.k, probe), w.norm_k, &c.turn, WanCast::self_attn_k, probe);
   auto v = heads(linear(".v", x, w.v, probe));
   auto y = attend("/attention.0", q, k, v, c.mask, probe);
   q = k = v = at::Tensor();
@@ -53,10 +64,8 @@ at::Tensor WanModel::self_attention(const WanAttentionWeights& w, const at::Tens
 at::Tensor WanModel::cross_attention(const WanAttentionWeights& w, const at::Tensor& x, const Conditions& c,
                                      Probe& probe) const {
   const Probe::Scope in_attention(probe, ".cross_attn");
-  const auto q =
-      cast(WanCast::cross_attn_q, heads(normed(".norm_q", linear(".q", x, w.q, probe), w.norm_q, probe)), probe);
-  const auto k =
-      cast(WanCast::cross_attn_k, heads(normed(".norm_k", linear(".k", c.text, w.k, probe), w.norm_k, probe)), probe);
+  const auto q = query_or_key(0, linear(".q", x, w.q, probe), w.norm_q, nullptr, WanCast::cross_attn_q, probe);
+  const auto k = query_or_key(1, linear(".k", c.text, w.k, probe), w.norm_k, nullptr, WanCast::cross_attn_k, probe);
   const auto v = heads(linear(".v", c.text, w.v, probe));
   auto y = attend("/attention.0", q, k, v, {}, probe);
   if (c.image.defined()) {

@@ -65,6 +65,8 @@ class WanModel {
                              Probe& probe) const;
   at::Tensor heads(const at::Tensor& x) const;
   at::Tensor normed(std::string_view name, const at::Tensor& x, const at::Tensor& weight, Probe& probe) const;
+  at::Tensor query_or_key(int64_t which, at::Tensor x, const at::Tensor& weight, const RopeTurn* turn, WanCast to,
+                          Probe& probe) const;
   at::Tensor turned(int64_t which, const at::Tensor& x, const RopeTurn& turn, Probe& probe) const;
   at::Tensor attend(std::string_view name, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                     const at::Tensor& mask, Probe& probe) const;
@@ -72,6 +74,13 @@ class WanModel {
   at::Tensor block(int64_t index, at::Tensor x, const Conditions& c, Probe& probe) const;
   at::Tensor head(const at::Tensor& x, const Conditions& c, const Grid& grid, Probe& probe) const;
   at::Tensor norm(std::string_view name, const at::Tensor& x, const Affine& affine, Probe& probe) const;
+  at::Tensor affine_norm(std::string_view name, const at::Tensor& x, const Affine& affine, WanCast to,
+                         Probe& probe) const;
+  at::Tensor modulated(std::string_view norm_name, std::string_view name, const at::Tensor& x, const at::Tensor& scale,
+                       const at::Tensor& shift, WanCast to, Probe& probe) const;
+  at::Tensor gated(std::string_view name, const at::Tensor& x, at::Tensor y, const at::Tensor& gate, WanCast to,
+                   Probe& probe) const;
+  bool in_one_pass(const at::Tensor& x, WanCast to, Probe& probe) const;
   // model.cpp
   at::Tensor embed_patches(const WanInputs& inputs, Probe& probe) const;
   at::Tensor linear(std::string_view name, const at::Tensor& x, const Affine& w, Probe& probe) const;

@@ -12,6 +12,7 @@
 #include "ops/layer_norm.hpp"
 #include "ops/linear.hpp"
 #include "ops/modulation.hpp"
+#include "ops/one_pass.hpp"
 #include "ops/patch_embedding.hpp"
 #include "ops/rms_norm.hpp"
 #include "ops/rope.hpp"
@@ -76,9 +77,20 @@ struct WanOps {
   };
   std::function<at::Tensor(WanCast, const at::Tensor& x, at::ScalarType to)> cast =
       [](WanCast, const at::Tensor& x, at::ScalarType to) { return x.to(to); };
+
+  /// Several of the above at once (ops/one_pass.hpp), where no probe looks in between and the cast placement rounds
+  /// nothing but what these round. Empty: one after the other.
+  std::function<at::Tensor(const at::Tensor& x, const at::Tensor& gain, const at::Tensor& shift, double eps)>
+      norm_modulate{};
+  std::function<at::Tensor(const at::Tensor& x, at::Tensor y, const at::Tensor& gate)> gate_residual{};
+  std::function<at::Tensor(at::Tensor x, const at::Tensor& weight, double eps, const RopeTurn& turn)> norm_turn{};
 };
 
 /// LibTorch's kernels, or our own for linear layers, attention and the patch embedding.
 WanOps wan_ops(Kernels kernels);
+
+/// The fastest of both for long sequences: LibTorch's linear layers and patch embedding, our own attention, and what
+/// lies between them in one pass.
+WanOps fast_wan_ops();
 
 }  // namespace parity

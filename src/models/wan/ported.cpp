@@ -117,6 +117,18 @@ WanOps wan_ops(Kernels kernels) {
   return ops;
 }
 
+WanOps fast_wan_ops() {
+  WanOps ops;
+  ops.attention = ops::own_attention;
+  ops.gelu = [](at::Tensor x, GeluForm form) {
+    return form == GeluForm::tanh ? ops::own_gelu_tanh(std::move(x)) : ops::gelu(std::move(x), form);
+  };
+  ops.norm_modulate = ops::norm_modulate;
+  ops.gate_residual = ops::gate_residual;
+  ops.norm_turn = ops::norm_turn;
+  return ops;
+}
+
 std::unique_ptr<PortedModel> port_wan(const Dump& dump, Precision precision, WanOps ops) {
   return std::make_unique<PortedWan>(dump, precision, std::move(ops));
 }

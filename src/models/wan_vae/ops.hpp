@@ -49,4 +49,7 @@ struct WanVaeOps {
 /// LibTorch's kernels, or our own for convolutions and attention.
 WanVaeOps wan_vae_ops(Kernels kernels);
 
+/// The fastest for real pictures: LibTorch's convolutions without copies that only pad, our own attention.
+WanVaeOps fast_wan_vae_ops();
+
 }  // namespace parity

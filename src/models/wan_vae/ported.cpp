@@ -112,6 +112,13 @@ WanVaeOps wan_vae_ops(Kernels kernels) {
   return ops;
 }
 
+WanVaeOps fast_wan_vae_ops() {
+  WanVaeOps ops;
+  ops.causal_conv = ops::causal_conv3d_at_once;
+  ops.attention = [](const auto& q, const auto& k, const auto& v) { return ops::own_attention(q, k, v, {}); };
+  return ops;
+}
+
 std::unique_ptr<PortedModel> port_wan_vae(const Dump& dump, Precision precision, WanVaeOps ops) {
   return std::make_unique<PortedWanVae>(dump, precision, std::move(ops));
 }
