@@ -10,6 +10,7 @@
 #include "core/named.hpp"
 #include "jobs/onnx_side.hpp"
 #include "onnx/model.hpp"
+#include "pair/chunks.hpp"
 
 namespace parity {
 namespace {
@@ -77,9 +78,13 @@ void warn(Sides& sides) {
 }
 
 void pair_up(Sides& sides, const ShareDone& progress) {
+  const NameMap* map = sides.map ? &*sides.map : nullptr;
+  std::vector<std::string> notes;
+  sides.candidate.tensors = join_chunks(sides.reference.program, std::move(sides.candidate.tensors), map, notes);
   sides.pairing = pair_recordings(*sides.reference.dump, sides.reference.program, sides.candidate.tensors,
-                                  &sides.candidate.program, sides.map ? &*sides.map : nullptr, progress);
-  sides.warnings = sides.pairing.notes;
+                                  &sides.candidate.program, map, progress);
+  sides.warnings = std::move(notes);
+  sides.warnings.insert(sides.warnings.end(), sides.pairing.notes.begin(), sides.pairing.notes.end());
   size_t guessed = 0;
   for (const PortPair& pair : sides.pairing.pairs) guessed += pair.confidence < 1 && !pair.moved;
   if (guessed > 0)

@@ -1,0 +1,123 @@
+#include "pair/chunks.hpp"
+
+#include <ATen/ops/cat.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+namespace parity {
+namespace {
+
+struct Chunks {
+  std::vector<size_t> calls;  // indices into the candidate's tensors
+  int64_t axis = 0;
+  std::vector<int64_t> extents;  // along it
+  std::vector<int64_t> shape;    // of the whole
+  int64_t rows = 1;              // of the batch, where batch and tokens are one axis
+};
+
+std::optional<Chunks> chunks_of(const std::vector<CandidateTensor>& tensors, const std::vector<size_t>& calls,
+                                const std::vector<int64_t>& whole) {
+  std::set<size_t> different;
+  std::vector<int64_t> sums(whole.size());
+  for (const size_t c : calls) {
+    const auto& shape = tensors[c].shape;
+    if (shape.size() != whole.size() || tensors[c].dtype != tensors[calls.front()].dtype) return std::nullopt;
+    for (size_t a = 0; a < whole.size(); ++a) {
+      sums[a] += shape[a];
+      if (shape[a] != whole[a]) different.insert(a);
+    }
+  }
+  if (different.size() != 1 || sums[*different.begin()] != whole[*different.begin()]) return std::nullopt;
+  Chunks chunks{calls, static_cast<int64_t>(*different.begin()), {}, whole};
+  for (const size_t c : calls) chunks.extents.push_back(tensors[c].shape[*different.begin()]);
+  return chunks;
+}
+
+struct Division {
+  std::map<size_t, Chunks> chunks;  // by the first call
+  std::set<size_t> otherwise;       // calls of what is in no such chunks: scores over a growing cache
+};
+
+Division divide(const Program& reference, const std::vector<CandidateTensor>& tensors, const NameMap* map) {
+  std::map<std::string, std::vector<size_t>> calls;
+  for (size_t c = 0; c < tensors.size(); ++c) calls[tensors[c].path].push_back(c);
+  Division found;
+  for (const Boundary& b : reference.boundaries) {
+    if (b.call != 0 || !b.comparable || reference.find(b.path, 1)) continue;
+    const auto target = map != nullptr ? map->find(b.path) : std::nullopt;
+    if (target && !target->layout.text().empty()) continue;
+    const auto there = calls.find(target ? target->candidate : b.path);
+    if (there == calls.end() || there->second.size() < 2) continue;
+    if (auto chunks = chunks_of(tensors, there->second, b.value.shape))
+      found.chunks.emplace(there->second.front(), std::move(*chunks));
+    else if (tensors[there->second.front()].shape != b.value.shape)
+      found.otherwise.insert(there->second.begin(), there->second.end());
+  }
+  return found;
+}
+
+// A product on (batch x tokens, dim) divides its rows batch by batch: `rows` times the usual extents; 0: otherwise.
+int64_t rows_of(const std::vector<int64_t>& extents, const std::vector<int64_t>& usual) {
+  if (extents.size() != usual.size() || extents.front() % usual.front() != 0) return 0;
+  const int64_t rows = extents.front() / usual.front();
+  for (size_t i = 0; i < usual.size(); ++i)
+    if (extents[i] != rows * usual[i]) return 0;
+  return rows;
+}
+
+// What explains most divisions, as they are or times the rows of a batch.
+std::vector<int64_t> usual_extents(const std::map<size_t, Chunks>& divided) {
+  std::map<std::vector<int64_t>, int> votes;
+  for (const auto& [first, chunks] : divided) votes.try_emplace(chunks.extents, 0);
+  for (auto& [extents, count] : votes)
+    for (const auto& [first, chunks] : divided) count += rows_of(chunks.extents, extents) > 0;
+  return std::max_element(votes.begin(), votes.end(), [](const auto& a, const auto& b) { return a.second < b.second; })
+      ->first;
+}
+
+CandidateTensor joined(const std::vector<CandidateTensor>& tensors, const Chunks& chunks) {
+  CandidateTensor whole = tensors[chunks.calls.front()];
+  whole.shape = chunks.shape;
+  std::vector<std::function<at::Tensor()>> parts;
+  for (const size_t c : chunks.calls) parts.push_back(tensors[c].load);
+  whole.load = [parts, axis = chunks.axis, rows = chunks.rows] {
+    std::vector<at::Tensor> loaded;
+    for (const auto& load : parts) loaded.push_back(load().unflatten(axis, {rows, -1}));
+    return at::cat(loaded, axis + 1).flatten(axis, axis + 1);
+  };
+  return whole;
+}
+
+}  // namespace
+
+std::vector<CandidateTensor> join_chunks(const Program& reference, std::vector<CandidateTensor> tensors,
+                                         const NameMap* map, std::vector<std::string>& notes) {
+  Division found = divide(reference, tensors, map);
+  if (found.chunks.empty()) return tensors;
+  const std::vector<int64_t> usual = usual_extents(found.chunks);
+  std::set<size_t> gone = found.otherwise;  // and calls that are part of an earlier one's tensor
+  for (auto& [first, chunks] : found.chunks) {
+    chunks.rows = rows_of(chunks.extents, usual);
+    gone.insert(chunks.calls.begin() + (chunks.rows > 0), chunks.calls.end());
+  }
+  const size_t left_out =
+      found.otherwise.size() + std::erase_if(found.chunks, [](const auto& entry) { return entry.second.rows == 0; });
+  std::vector<CandidateTensor> whole;
+  for (size_t c = 0; c < tensors.size(); ++c) {
+    if (gone.contains(c)) continue;
+    const auto chunks = found.chunks.find(c);
+    whole.push_back(chunks == found.chunks.end() ? tensors[c] : joined(tensors, chunks->second));
+  }
+  notes.push_back(
+      fmt::format("the port ran in {} chunks ({}) what the reference ran at once: {} tensors are joined, "
+                  "{} that are divided otherwise (a cache) are not compared",
+                  usual.size(), fmt::join(usual, " + "), found.chunks.size(), left_out));
+  return whole;
+}
+
+}  // namespace parity
