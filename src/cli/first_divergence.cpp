@@ -13,7 +13,10 @@ void attach_repro(Report& report, const Sides& sides, const std::filesystem::pat
   if (op == nullptr || !sides.replayable()) return;
   const std::filesystem::path file = folder / "first_divergence.h5";
   try {
-    extract(*sides.reference.dump, sides.reference.program, {op->path, op->call, port_values(sides)}, file);
+    if (sides.last_tokens)  // the recording has all of them
+      extract(*sides.reference.dump, load_program(*sides.reference.dump), {op->path, op->call, nullptr}, file);
+    else
+      extract(*sides.reference.dump, sides.reference.program, {op->path, op->call, port_values(sides)}, file);
     const Dump cut(file);
     const Program program = load_program(cut);
     report.repro_test = test_snippet(cut, program, run_again(cut, program, Precision::recorded));

@@ -48,25 +48,27 @@ const Exercise::Reach* Exercise::find(int64_t id) const {
 void Exercise::ran(int op, const std::function<at::Tensor(int64_t id)>& value) {
   const OpFlow& flow = flow_.ops[op];
   if (flow.fresh.empty() && flow.writes.empty()) return;
-  Reach joined{Leaves(program_.leaves.size(), false), Leaves(program_.leaves.size(), false)};
-  const bool destroys =
-      std::any_of(flow.fresh.begin(), flow.fresh.end(), [&](int64_t id) { return is_constant_float(value(id)); });
-  for (const int64_t id : flow.reads) {
-    const Reach* from = find(id);
-    if (from == nullptr) continue;
-    join(joined.computed_from, from->computed_from);
-    // A constant made of something that is not: what was in that is lost here.
-    if (!destroys || is_constant_float(value(id))) join(joined.moves_with, from->moves_with);
-  }
+  const auto joined = [&](bool destroys) {
+    Reach reach{Leaves(program_.leaves.size(), false), Leaves(program_.leaves.size(), false)};
+    for (const int64_t id : flow.reads) {
+      const Reach* from = find(id);
+      if (from == nullptr) continue;
+      join(reach.computed_from, from->computed_from);
+      // A constant made of something that is not: what was in that is lost here.
+      if (!destroys || is_constant_float(value(id))) join(reach.moves_with, from->moves_with);
+    }
+    return reach;
+  };
   for (const int64_t id : flow.fresh) {
-    reach_[id] = joined;
+    reach_[id] = joined(is_constant_float(value(id)));
     names_[root_of(id)].push_back(id);
   }
+  const Reach written = flow.writes.empty() ? Reach() : joined(false);
   for (const int64_t id : flow.writes) {  // in place: every name of that memory
     for (const int64_t other : names_[root_of(id)]) {
       Reach& reach = reach_.at(other);
-      join(reach.computed_from, joined.computed_from);
-      join(reach.moves_with, joined.moves_with);
+      join(reach.computed_from, written.computed_from);
+      join(reach.moves_with, written.moves_with);
     }
   }
 }

@@ -11,6 +11,7 @@
 #include "jobs/onnx_side.hpp"
 #include "onnx/model.hpp"
 #include "pair/chunks.hpp"
+#include "pair/last_tokens.hpp"
 
 namespace parity {
 namespace {
@@ -80,9 +81,27 @@ void warn(Sides& sides) {
 void pair_up(Sides& sides, const ShareDone& progress) {
   const NameMap* map = sides.map ? &*sides.map : nullptr;
   std::vector<std::string> notes;
-  sides.candidate.tensors = join_chunks(sides.reference.program, std::move(sides.candidate.tensors), map, notes);
-  sides.pairing = pair_recordings(*sides.reference.dump, sides.reference.program, sides.candidate.tensors,
-                                  &sides.candidate.program, map, progress);
+  OpenedSide& reference = sides.reference;
+  std::vector<CandidateTensor>& tensors = sides.candidate.tensors;
+  if (std::exchange(sides.last_tokens, false)) reference.program = load_program(*reference.dump);
+  tensors = join_chunks(reference.program, std::move(tensors), map, notes);
+  const auto pairs_by_name = pair_by_name(reference.program, tensors, &sides.candidate.program, map).pairs;
+  auto last = last_tokens_by_name(reference.program, tensors, pairs_by_name, notes);
+  const auto pair_all = [&] {
+    if (last) go_on_from_last_rows(reference.program, *last);
+    sides.pairing =
+        pair_recordings(*reference.dump, reference.program, tensors, &sides.candidate.program, map, progress);
+  };
+  pair_all();
+  if (!last) {
+    last = last_tokens_by_content(reference.program, *reference.dump, tensors, sides.pairing, notes);
+    if (last) pair_all();
+  }
+  if (last) {  // what has no pair stays as it was recorded
+    sides.last_tokens = true;
+    reference.program = load_program(*reference.dump);
+    go_on_from_last_rows(reference.program, *last, &sides.pairing.marked);
+  }
   sides.warnings = std::move(notes);
   sides.warnings.insert(sides.warnings.end(), sides.pairing.notes.begin(), sides.pairing.notes.end());
   size_t guessed = 0;

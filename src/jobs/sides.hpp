@@ -30,6 +30,7 @@ struct Sides {
   OpenedSide reference, candidate;
   std::optional<NameMap> map;
   PortPairing pairing;                // of a reference with a program
+  bool last_tokens = false;           // the reference's program was changed for this candidate (pair/last_tokens.hpp)
   std::vector<std::string> warnings;  // interrupted recordings, differing configurations, guessed pairs
   bool sketched() const { return reference.sketched() || candidate.sketched(); }  // compared without replay
   bool replayable() const { return !reference.program.ops.empty() && !sketched(); }

@@ -93,8 +93,8 @@ FAULTS = {
 }
 
 
-def record(name, folder, references):
-    """Makes the faulty port of fault `name`; returns (reference recording, its recording)."""
+def record(name, folder, references, outputs="all"):
+    """Makes the faulty port of fault `name`, with the logits of these tokens ("all", "last"); returns (reference recording, its recording)."""
     import engine_models
     from parity_probe.engines import llama_cpp
     fault = FAULTS[name]
@@ -105,9 +105,9 @@ def record(name, folder, references):
     model, reference = references[fault.model]
     arch, data, tensors = gguf_models.converted(model)
     kinds = fault.change(data, tensors) if fault.change else None
-    stem = re.sub(r"\W+", "_", name).strip("_").lower()
+    stem = re.sub(r"\W+", "_", f"{name} {outputs}").strip("_").lower()
     gguf = gguf_models.write(folder / f"{stem}.gguf", arch, data, tensors, kinds if isinstance(kinds, dict) else None)
-    llama_cpp.record(gguf, engine_models.TOKENS, folder / f"{stem}.h5", threads=1, **fault.record)
+    llama_cpp.record(gguf, engine_models.TOKENS, folder / f"{stem}.h5", outputs=outputs, threads=1, **fault.record)
     return reference, folder / f"{stem}.h5"
 
 

@@ -29,10 +29,11 @@ def test_there_are_twelve():
     assert len(engine_faults.FAULTS) == 12
 
 
+@pytest.mark.parametrize("outputs", ["all", "last"])   # "last": the last layer, too, computes the last token alone behind attention
 @pytest.mark.parametrize("name", engine_faults.FAULTS)
-def test_a_fault_is_found_at_its_module_and_named(name, folder, references):
+def test_a_fault_is_found_at_its_module_and_named(name, outputs, folder, references):
     fault = engine_faults.FAULTS[name]
-    report, seconds = engine_faults.judge(BINARY, *engine_faults.record(name, folder, references))
+    report, seconds = engine_faults.judge(BINARY, *engine_faults.record(name, folder, references, outputs))
     row = engine_faults.row(name, report, seconds)
     assert re.search(fault.where, row["first divergence"]) and re.search(SAYS.get(name, fault.named), row["diagnosis"], re.I), row
     assert row["paired"] >= 49, row

@@ -135,6 +135,18 @@ def test_a_healthy_engine_passes(case, tmp_path, name, least):
     assert len(json.loads((tmp_path / "r.json").read_text())["ops"]) >= least * len(computed)
 
 
+@pytest.mark.parametrize("name, paired", [("llama", 64), ("llama3", 64), ("qwen2", 64), ("qwen3", 76), ("olmo3", 100)])
+def test_an_engine_that_generates_passes(case, tmp_path, name, paired):
+    """As engines run by default: logits of the last token alone, and nothing of the others behind the last attention."""
+    _, gguf, reference, *_ = case(name)
+    llama_cpp.record(gguf, models.TOKENS, tmp_path / "last.h5", outputs="last", threads=1)
+    run = subprocess.run([BINARY, "compare", reference, tmp_path / "last.h5", "--json", tmp_path / "r.json"], capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout + run.stderr
+    report = json.loads((tmp_path / "r.json").read_text())
+    assert len(report["ops"]) >= paired and any("the last of 24 tokens alone" in warning for warning in report["warnings"])
+    assert next(op["shape"] for op in report["ops"] if op["path"] == "lm_head") == [1, 1, 96]
+
+
 def test_gelu_from_a_table_is_named_and_can_be_accepted(case, tmp_path):
     """ggml has GELU of every fp16 number in a table: named bit by bit where the reference writes GELU out, and green when declared."""
     _, _, reference, _, path, _ = case("gpt2")
