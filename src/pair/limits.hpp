@@ -133,6 +133,8 @@ struct MovedLimits {
   Constant far{.05, "relative L2 on the port's own earlier values: as `family.agrees`; another value is further off"};
   Constant clearly{10, "times nearer: a value that heals; a norm behind it hides a factor up to its eps"};
   Constant followers{16, "values looked at that follow from one: as `trial.followers`"};
+  Constant exchanged{
+      2, "times nearer, for siblings paired crosswise: two wrong values in place of right ones bring none nearer"};
   Constant places{12, "of the same shape between two pairs: more than a norm's or a feed-forward layer's ops"};
   Constant most{32, "stretches searched: a port that is off in more places has another fault"};
   Constant work{1e11, "multiplications, some 3 s on two cores: half of what trials may take"};

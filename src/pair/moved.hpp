@@ -23,7 +23,7 @@ namespace parity {
 void move_boundaries(PortPairing& pairing, const Dump& dump, const Program& reference,
                      const std::vector<CandidateTensor>& candidate);
 
-/// The last of these alone: of what `forced` has off by far, the pairs that it is computed from.
+/// The last of these alone: pairs that are computed from a common value, or from which a common value is computed.
 void exchange_siblings(ForcedPairs& forced, const Program& reference);
 
 }  // namespace parity
