@@ -69,16 +69,18 @@ void TrialPlaces::find_noise() {
 }
 
 std::vector<size_t> TrialPlaces::troubled() const {
-  std::vector<size_t> found;
-  for (size_t b = 0; b < paired_.size() && found.size() < static_cast<size_t>(kPairLimits.trial.ends); ++b) {
-    if (scene_.vouched.contains(b) && !repeats_) continue;
+  const auto most = static_cast<size_t>(kPairLimits.trial.ends);
+  std::vector<size_t> found, known;
+  for (size_t b = 0; b < paired_.size() && found.size() < most; ++b) {
     const auto off = scene_.off.find(b);
     const std::string& path = boundary(b).path;
     const bool result = (path.empty() || path.starts_with("[")) && boundary(b).comparable &&
                         at::isFloatingType(boundary(b).value.dtype);
     if (paired_[b] ? off != scene_.off.end() && off->second > most_off_ : result && !order_.known_by_another_name(b))
-      if (!unpaired_before(b).empty()) found.push_back(b);
+      if (!unpaired_before(b).empty()) (scene_.vouched.contains(b) && !repeats_ ? known : found).push_back(b);
   }
+  if (known.size() > most) known.resize(most);
+  found.insert(found.end(), known.begin(), known.end());
   return found;
 }
 

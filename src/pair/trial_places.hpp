@@ -14,7 +14,7 @@ class TrialPlaces {
   explicit TrialPlaces(const TrialScene& scene);
 
   /// Values that do not come out, with something unpaired before them: pairs that are off, results without one; the
-  /// first few. What is known to be off may be so by a value before it that was taken for another.
+  /// first few. What is known to be off comes last: it may be so by a value before it, wrong too, that has no pair.
   std::vector<size_t> troubled() const;
 
   /// What `end` is computed from since the pairs before it, the earliest first; modules before ops of the same place.

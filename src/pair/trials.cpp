@@ -41,7 +41,7 @@ class TrialSearch {
       if (!found.empty()) return pair_of(*cause_of(found, best));
       if (work_ < 0) break;
     }
-    return std::nullopt;
+    return only_one_between();
   }
 
  private:
@@ -53,6 +53,34 @@ class TrialSearch {
 
     int agree() const { return static_cast<int>(agreeing.size()); }
   };
+
+  // Where two values in a row are wrong nothing agrees with either. Of a value that is off, a module's result before it
+  // is the one tensor of its shape that the port has at that place, if it has one, and that is no other's.
+  std::optional<PortPair> only_one_between() const {
+    std::map<size_t, std::vector<size_t>> results;  // by candidate tensor
+    for (const size_t end : places_.troubled()) {
+      if (!places_.paired(end)) continue;
+      std::set<int64_t> seen;  // a value once, under its first name
+      for (const size_t b : places_.unpaired_before(end))
+        if (boundary(b).path.find('/') == std::string::npos && seen.insert(boundary(b).value.id).second)
+          if (const auto c = only_possible(b)) results[*c].push_back(b);
+      for (const auto& [c, of] : results)
+        if (of.size() == 1)
+          return PortPair{of[0], c, {}, limits_.by_size, "order and shape: the only one between its neighbours", 1};
+      results.clear();
+    }
+    return std::nullopt;
+  }
+
+  std::optional<size_t> only_possible(size_t b) const {
+    std::optional<size_t> only;
+    for (const size_t c : scene_.pairing.unmatched) {
+      if (scene_.candidate[c].shape != boundary(b).value.shape || !places_.order().possible(b, c)) continue;
+      if (only) return std::nullopt;
+      only = c;
+    }
+    return only;
+  }
 
   // The earliest trial that the best follows from, or that is certain by itself: rounding grows on the way, and what
   // lies nearer to the end explains more of it.
