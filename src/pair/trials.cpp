@@ -63,13 +63,23 @@ class TrialSearch {
       std::set<int64_t> seen;  // a value once, under its first name
       for (const size_t b : places_.unpaired_before(end))
         if (boundary(b).path.find('/') == std::string::npos && seen.insert(boundary(b).value.id).second)
-          if (const auto c = only_possible(b)) results[*c].push_back(b);
+          if (const auto c = only_possible(b); c && !port_has(b)) results[*c].push_back(b);
       for (const auto& [c, of] : results)
         if (of.size() == 1)
           return PortPair{of[0], c, {}, limits_.by_size, "order and shape: the only one between its neighbours", 1};
       results.clear();
     }
     return std::nullopt;
+  }
+
+  // Under whatever pair: then it is not what is wrong. A block without its residual gives what the layer before gave.
+  bool port_has(size_t b) const {
+    const size_t here = scene_.here.position_of(b);
+    for (size_t there = 0; there < scene_.there.tensors.size(); ++there) {
+      const auto link = compare_content(scene_.here.tensors, scene_.there.tensors, here, there);
+      if (link && link->distance <= kPairLimits.content.same) return true;
+    }
+    return false;
   }
 
   std::optional<size_t> only_possible(size_t b) const {
