@@ -67,14 +67,24 @@ def test_frames_in_fp32(recorded, kind, scheduler):
     assert all(s["forced_rel_l2"] < 1e-4 for s in found["stages"])
 
 
+def far(exact, frames):
+    """Root mean square: how far a clip lies from the one that fp32 makes of the same weights."""
+    return float(np.sqrt(np.square(frames.astype(np.float64) - exact).mean()))
+
+
 @pytest.mark.parametrize("kind", ["t2v", "i2v"])
-def test_frames_in_bf16_lie_nearer_than_bf16_itself(recorded, kind):
-    """The band: what rounding to bf16 does to the reference's own frames, on the same weights."""
+def test_frames_in_bf16_lie_as_near_as_bf16_does(recorded, kind, tmp_path):
+    """The band: what rounding to bf16 does to the reference's own frames, on the same weights. Another machine's kernels round elsewhere, so that the port's frames lie as near
+    to the exact ones as the reference's do, on another side: .66 to 1.18 times as far under six settings (scripts/bf16_frames.py), at most twice here. A wrong weight is further off."""
     folder, frames = recorded(kind, "bf16")
     compared(folder, "--dtype", "bf16", "--out", folder / "out.npy")
     _, exact = recorded(kind)
     assert psnr(exact, frames) < 80   # bf16 is seen in the frames
-    assert psnr(frames, np.load(folder / "out.npy")) >= psnr(exact, frames)
+    assert far(exact, np.load(folder / "out.npy")) <= 2 * far(exact, frames)
+    pipeline = copied(folder, tmp_path)
+    scaled(pipeline / "vae", "decoder.conv_in.weight", 1.2)
+    compared(folder, "--dtype", "bf16", "--out", folder / "wrong.npy", pipeline=pipeline)
+    assert far(exact, np.load(folder / "wrong.npy")) > 2 * far(exact, frames)
 
 
 def test_fp64_and_pictures(recorded):
@@ -95,7 +105,8 @@ def test_a_recording_of_ours_is_read_again(recorded):
     assert again.returncode == 0 and "frames: identical" in again.stdout
 
 
-# One part of the checkpoint is changed for the port alone: file, what of it, factor.
+# One part of the checkpoint is changed for the port alone: file, what of it, factor. In bf16 by four times as much: there the kernels of another machine
+# move the frames, too (the frames of bf16 lie at 41 and 52 dB from those of fp32), and take up to a quarter of the blame.
 WEIGHTS = {"text_encoder": ("i2v", "text_encoder", "encoder.block.1.layer.1.DenseReluDense.wo.weight", 1.5),
            "image_encoder": ("i2v", "image_encoder", "encoder.layers.0.mlp.fc1.weight", 1.5),
            "vae_encoder": ("i2v", "vae", "encoder.conv_in.weight", 1.25),
@@ -121,27 +132,29 @@ def scaled(stage, name, factor):
     raise AssertionError(f"no shard holds {name}")
 
 
+@pytest.mark.parametrize("dtype", ["fp32", "bf16"])
 @pytest.mark.parametrize("part", WEIGHTS)
-def test_a_wrong_weight_is_blamed_on_its_part(recorded, part, tmp_path):
+def test_a_wrong_weight_is_blamed_on_its_part(recorded, part, dtype, tmp_path):
     kind, stage, name, factor = WEIGHTS[part]
-    folder, _ = recorded(kind)
+    folder, _ = recorded(kind, dtype)
     pipeline = copied(folder, tmp_path)
-    scaled(pipeline / stage, name, factor)
-    found = compared(folder, "--dtype", "fp32", "--blame", pipeline=pipeline)
+    scaled(pipeline / stage, name, factor if dtype == "fp32" else 1 + 4 * (factor - 1))
+    found = compared(folder, "--dtype", dtype, "--blame", pipeline=pipeline)
     assert found["psnr"] < 60
-    assert found["blame"][0]["part"] == part and found["blame"][0]["share"] > .9, found
+    assert found["blame"][0]["part"] == part and found["blame"][0]["share"] > (.9 if dtype == "fp32" else .75), found
     assert max(found["stages"], key=lambda s: s["forced_rel_l2"])["part"] == part
 
 
+@pytest.mark.parametrize("dtype", ["fp32", "bf16"])
 @pytest.mark.parametrize("part", SETTINGS)
-def test_a_wrong_setting_is_blamed_on_its_part(recorded, part, tmp_path):
+def test_a_wrong_setting_is_blamed_on_its_part(recorded, part, dtype, tmp_path):
     file, key, value = SETTINGS[part]
-    folder, _ = recorded("t2v")
+    folder, _ = recorded("t2v", dtype)
     pipeline = copied(folder, tmp_path)
     config = json.loads((pipeline / file).read_text())
     assert config[key] != value
     (pipeline / file).write_text(json.dumps({**config, key: value}))
-    found = compared(folder, "--dtype", "fp32", "--blame", pipeline=pipeline)
+    found = compared(folder, "--dtype", dtype, "--blame", pipeline=pipeline)
     assert found["psnr"] < 60 and found["blame"][0]["part"] == part, found
 
 
