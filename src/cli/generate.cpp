@@ -72,7 +72,7 @@ int generate(GenerateOptions options, const CLI::App& command) {
   check(options);
   set_threads(options.common, nullptr);
   const auto start = std::chrono::steady_clock::now();
-  const PipelineFolder folder(options.pipeline);
+  const PipelineFolder folder(options.pipeline, options.settings);
   const GenerationInputs inputs = read_generation_inputs(options.inputs);
   const auto stages = generation_stages(folder, options.generation);
   std::optional<StageWriter> writer;
@@ -134,8 +134,8 @@ void add_generate(CLI::App& app, Action& action) {
   command
       ->add_option(
           "config", options->config,
-          "Folder of a Wan2.1 pipeline as diffusers' save_pretrained writes it, a JSON file that names one and how to "
-          "generate, or an embedded one: tiny-t2v, tiny-i2v")
+          "Folder of a Wan2.1 pipeline as diffusers' save_pretrained writes it or as the original repository publishes "
+          "it (.pth), a JSON file that names one and how to generate, or an embedded one: tiny-t2v, tiny-i2v")
       ->required()
       ->type_name("CONFIG");
   command

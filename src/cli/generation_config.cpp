@@ -56,6 +56,7 @@ Setters setters(GenerateOptions& o, const fs::path& file) {
   return {{"pipeline", into_path(o.pipeline, file)},
           {"inputs", into_path(o.inputs, file)},
           {"reference", into_path(o.reference, file)},
+          {"settings", into(o.settings)},
           {"steps", into(g.steps)},
           {"guidance", into(g.guidance)},
           {"frames", into(g.frames)},

@@ -4,6 +4,8 @@
 #include <vector>
 
 #include "models/checkpoint.hpp"
+#include "models/clip/config.hpp"
+#include "models/umt5/config.hpp"
 #include "models/wan/checkpoint.hpp"
 #include "models/wan/model.hpp"
 #include "models/wan_vae/config.hpp"
@@ -34,8 +36,13 @@ class StageLoader {
  private:
   void check_sizes() const;
 
+  void open_image_encoder(const PipelineFolder& folder);
+
   const GenerationOptions& options_;
   Checkpoint text_, vae_;
+  Umt5Config text_config_;
+  ClipConfig image_config_;
+  StoredName text_name_, vae_name_, image_name_;
   std::unique_ptr<Checkpoint> image_;
   WanCheckpoint transformer_;
   WanVaeConfig vae_config_;

@@ -24,8 +24,8 @@ at::ScalarType loaded_dtype(const WanDtypePath& path, at::ScalarType low, const 
 }  // namespace
 
 WanCheckpoint::WanCheckpoint(const std::filesystem::path& place) : stored_(place), config_(wan_config(stored_.json())) {
-  const bool diffusers = stored_.tensors().has("condition_embedder.time_proj.weight");
-  if (!diffusers && !stored_.tensors().has("time_projection.1.weight"))
+  const bool diffusers = stored_.has("condition_embedder.time_proj.weight");
+  if (!diffusers && !stored_.has("time_projection.1.weight"))
     throw Error(
         fmt::format("{}: is not a Wan or SkyReels-V2 transformer (no 'time_projection.1.weight', no "
                     "'condition_embedder.time_proj.weight')",
@@ -54,7 +54,7 @@ WeightSource WanCheckpoint::weights(const WanDtypePath& path, at::ScalarType low
     const std::string name = stored_name(original);
     return stored_.load(name, loaded_dtype(path, low, name));
   };
-  return {get, [this](const std::string& original) { return stored_.tensors().has(stored_name(original)); }};
+  return {get, [this](const std::string& original) { return stored_.has(stored_name(original)); }};
 }
 
 }  // namespace parity
