@@ -1,5 +1,6 @@
 // parity-check generate: text or image to video by the C++ models, beside what the reference's pipeline recorded.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <chrono>
 
@@ -21,9 +22,9 @@ nlohmann::json number(const std::optional<double>& value) { return value ? nlohm
 
 nlohmann::json config_json(const GenerateOptions& o) {
   const auto& g = o.generation;
-  return {{"steps", g.steps},   {"guidance", g.guidance},   {"frames", g.frames},
-          {"height", g.height}, {"width", g.width},         {"seed", g.seed},
-          {"dtype", o.dtype},   {"vae_dtype", o.vae_dtype}, {"pipeline", o.pipeline}};
+  return {{"steps", g.steps},         {"guidance", g.guidance}, {"frames", g.frames},     {"height", g.height},
+          {"width", g.width},         {"seed", g.seed},         {"teacache", g.teacache}, {"dtype", o.dtype},
+          {"vae_dtype", o.vae_dtype}, {"pipeline", o.pipeline}};
 }
 
 nlohmann::json comparison_json(const std::optional<StageComparison>& compared) {
@@ -67,6 +68,15 @@ void check(GenerateOptions& o) {
   check_frames_place(o.out);
 }
 
+void print_generation(const GenerateOptions& o, const std::optional<StageComparison>& compared,
+                      const std::vector<int64_t>& reused) {
+  if (compared) print_comparison(*compared);
+  if (o.generation.teacache > 0)
+    print("TeaCache: {} of {} steps reused what the blocks added before{}{}\n", reused.size(), o.generation.steps,
+          reused.empty() ? "" : ": ", fmt::format("{}", fmt::join(reused, ", ")));
+  if (!o.out.empty()) print("Frames: {}\n", o.out);
+}
+
 int generate(GenerateOptions options, const CLI::App& command) {
   complete_from_config(options, command);
   check(options);
@@ -79,6 +89,8 @@ int generate(GenerateOptions options, const CLI::App& command) {
   if (!options.record.empty()) writer.emplace(options.record, config_json(options));
   StageHooks hooks;
   if (writer) hooks.made = [&](const std::string& name, at::Tensor value) { return writer->add(name, value), value; };
+  std::vector<int64_t> reused;
+  hooks.reused = [&](int64_t step) { reused.push_back(step); };
   ShareBar bar("generating", options.common.quiet);
   at::Tensor video;
   std::optional<StageComparison> compared;
@@ -97,11 +109,9 @@ int generate(GenerateOptions options, const CLI::App& command) {
                                        {"seconds", seconds},
                                        {"config", config_json(options)},
                                        {"frames", options.out},
+                                       {"reused_steps", reused},
                                        {"comparison", comparison_json(compared)}});
-  if (!options.common.quiet) {
-    if (compared) print_comparison(*compared);
-    if (!options.out.empty()) print("Frames: {}\n", options.out);
-  }
+  if (!options.common.quiet) print_generation(options, compared, reused);
   const bool below = options.min_psnr && compared->psnr_min && *compared->psnr_min < *options.min_psnr;
   if (below && !options.common.quiet) print("FAIL: the worst frame's PSNR is below {} dB\n", *options.min_psnr);
   return below ? 1 : 0;
@@ -112,6 +122,13 @@ void add_sizes(CLI::App& command, GenerateOptions& o) {
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   command.add_option("--guidance", o.generation.guidance, "Classifier-free guidance; 1: none")->capture_default_str();
+  command
+      .add_option("--teacache", o.generation.teacache,
+                  "Threshold of TeaCache: steps whose time embedding moved less reuse what the blocks added before; 0: "
+                  "none. With --reference of a full run the table says what it does, step by step")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("X")
+      ->capture_default_str();
   command.add_option("--frames", o.generation.frames)->capture_default_str();
   command.add_option("--height", o.generation.height)->capture_default_str();
   command.add_option("--width", o.generation.width)->capture_default_str();

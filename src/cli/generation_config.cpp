@@ -59,6 +59,7 @@ Setters setters(GenerateOptions& o, const fs::path& file) {
           {"settings", into(o.settings)},
           {"steps", into(g.steps)},
           {"guidance", into(g.guidance)},
+          {"teacache", into(g.teacache)},
           {"frames", into(g.frames)},
           {"height", into(g.height)},
           {"width", into(g.width)},

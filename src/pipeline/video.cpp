@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "core/error.hpp"
 #include "pipeline/sampler.hpp"
@@ -51,7 +52,7 @@ class Generation {
     at::Tensor latents = noise();
     for (int64_t i = 0; i < options_.steps; ++i) {
       const auto time = timesteps[i].expand({1});
-      const auto velocity = stage(fmt::format("velocity.{}", i), [&] { return guided_velocity(latents, time); });
+      const auto velocity = stage(fmt::format("velocity.{}", i), [&] { return guided_velocity(latents, time, i); });
       const auto next = sampler.step(velocity, latents);  // also where another sample is given: it counts its steps
       latents = stage(fmt::format("latents.{}", i), [&] { return next; });
       if (progress_) progress_(static_cast<double>(i + 1) / static_cast<double>(options_.steps + 1));
@@ -61,18 +62,22 @@ class Generation {
   }
 
   // Classifier-free guidance (Ho and Salimans 2022): away from what the negative prompt gives, `guidance` times as far.
-  at::Tensor guided_velocity(const at::Tensor& latents, const at::Tensor& time) {
+  at::Tensor guided_velocity(const at::Tensor& latents, const at::Tensor& time, int64_t step) {
     if (!transformer_) transformer_ = load_.transformer();
     const auto x = (condition_.defined() ? at::cat({latents, condition_}, 1) : latents).to(load_.low());
-    const auto velocity = [&](const at::Tensor& text) {
+    const auto velocity = [&](const at::Tensor& text, std::optional<StepCache>& cache) {
       WanInputs inputs;
       inputs.latents = x, inputs.time = time, inputs.context = text, inputs.image = image_;
+      inputs.last_step = step + 1 == options_.steps;
       NoProbe off;
-      return transformer_->forward(inputs, off);
+      if (options_.teacache <= 0) return transformer_->forward(inputs, off);
+      if (!cache) cache.emplace(StepCacheOptions{options_.teacache, step_cache_polynomial(transformer_->config())});
+      return transformer_->forward(inputs, off, &*cache);
     };
-    const auto wanted = velocity(text_);
+    const auto wanted = velocity(text_, for_prompt_);
+    if (for_prompt_ && for_prompt_->reused()) hooks_.reused(step);
     if (!guided()) return wanted;
-    const auto unwanted = velocity(negative_);
+    const auto unwanted = velocity(negative_, for_negative_);
     return unwanted + options_.guidance * (wanted - unwanted);
   }
 
@@ -106,6 +111,7 @@ class Generation {
   StageLoader load_;
   const PipelineFolder& folder_;
   std::unique_ptr<WanModel> transformer_;
+  std::optional<StepCache> for_prompt_, for_negative_;
   at::Tensor text_, negative_, image_, condition_;
 };
 

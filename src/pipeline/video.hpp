@@ -16,6 +16,7 @@ namespace parity {
 struct GenerationOptions {
   int64_t steps = 50, frames = 81, height = 480, width = 832;
   double guidance = 5;  // 1 or less: none, the negative prompt is not read
+  double teacache = 0;  // threshold of models/wan/step_cache.hpp; 0: every step is computed
   uint64_t seed = 0;
   at::ScalarType dtype = at::kBFloat16;       // transformer and text encoder are loaded in it
   at::ScalarType vae_dtype = at::kFloat;      // autoencoder and image encoder
@@ -32,6 +33,8 @@ struct StageHooks {
   std::function<at::Tensor(const std::string& stage, at::Tensor computed)> made = [](const auto&, at::Tensor t) {
     return t;
   };
+  /// Told the step whose blocks TeaCache left out, for the prompt.
+  std::function<void(int64_t step)> reused = [](int64_t) {};
 };
 
 /// The stages' names of such a generation, in order.

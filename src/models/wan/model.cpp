@@ -34,7 +34,12 @@ at::Tensor WanModel::embed_patches(const WanInputs& inputs, Probe& probe) const 
                ops_.patch_embedding(x, weights_.patch_embedding.weight, weights_.patch_embedding.bias));
 }
 
-at::Tensor WanModel::forward(const WanInputs& inputs, Probe& probe) const {
+at::Tensor WanModel::blocks(at::Tensor x, const Conditions& c, Probe& probe) const {
+  for (int64_t i = 0; i < config_.layers; ++i) x = block(i, std::move(x), c, probe);
+  return x;
+}
+
+at::Tensor WanModel::forward(const WanInputs& inputs, Probe& probe, StepCache* cache) const {
   const c10::NoGradGuard no_grad;
   auto x = embed_patches(inputs, probe);
   const Grid grid{x.size(2), x.size(3), x.size(4)};
@@ -46,7 +51,11 @@ at::Tensor WanModel::forward(const WanInputs& inputs, Probe& probe) const {
   if (config_.frames_per_block) c.mask = ops_.causal_mask(grid, config_.frames_per_block);
   embed_time(inputs, grid, c, probe);
   embed_context(inputs, c, probe);
-  for (int64_t i = 0; i < config_.layers; ++i) x = block(i, std::move(x), c, probe);
+  if (cache == nullptr) return head(blocks(std::move(x), c, probe), c, grid, probe);
+  if (cache->reuses(c.e0, inputs.last_step)) return head(cache->add_to(x), c, grid, probe);
+  const auto before = x.clone();  // blocks may write into what they are given
+  x = blocks(std::move(x), c, probe);
+  cache->keep(before, x);
   return head(x, c, grid, probe);
 }
 

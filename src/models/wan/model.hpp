@@ -8,6 +8,7 @@
 #include "models/wan/config.hpp"
 #include "models/wan/dtype_path.hpp"
 #include "models/wan/ops.hpp"
+#include "models/wan/step_cache.hpp"
 #include "models/wan/weights.hpp"
 
 namespace parity {
@@ -20,6 +21,7 @@ struct WanInputs {
   at::Tensor image;      // (batch, image tokens, image_dim) or undefined
   at::Tensor fps;        // (batch) of 0 or 1, or undefined
   bool diffusion_forcing = false;  // the time steps are per frame
+  bool last_step = false;          // of a generation: a step cache computes it
 };
 
 /// A cast of the model under its cast placement: to which dtype, and whether the recorded program has it. One that
@@ -36,8 +38,9 @@ class WanModel {
   WanModel(const WanConfig& config, const WanDtypePath& path, at::ScalarType low, Precision precision,
            const WeightSource& weights, WanOps ops = {});
 
-  /// (batch, out_channels, frames, height, width). Inputs in their recorded dtypes; floats are redirected here.
-  at::Tensor forward(const WanInputs& inputs, Probe& probe) const;
+  /// (batch, out_channels, frames, height, width). Inputs in their recorded dtypes; floats are redirected here. With a
+  /// `cache` the blocks are left out where it says so; not on its last step.
+  at::Tensor forward(const WanInputs& inputs, Probe& probe, StepCache* cache = nullptr) const;
 
   const WanConfig& config() const { return config_; }
   const WanDtypePath& path() const { return path_; }
@@ -82,6 +85,7 @@ class WanModel {
                    Probe& probe) const;
   bool in_one_pass(const at::Tensor& x, WanCast to, Probe& probe) const;
   // model.cpp
+  at::Tensor blocks(at::Tensor x, const Conditions& c, Probe& probe) const;
   at::Tensor embed_patches(const WanInputs& inputs, Probe& probe) const;
   at::Tensor linear(std::string_view name, const at::Tensor& x, const Affine& w, Probe& probe) const;
   // casts.cpp
