@@ -11,12 +11,14 @@
 #include "cli/command.hpp"
 #include "cli/compare_options.hpp"
 #include "cli/export_places.hpp"
+#include "cli/finished_work.hpp"
 #include "cli/first_divergence.hpp"
 #include "cli/interruption.hpp"
 #include "cli/open_pair.hpp"
 #include "cli/print.hpp"
 #include "cli/report_on.hpp"
 #include "core/error.hpp"
+#include "core/launch.hpp"
 #include "core/named.hpp"
 #include "core/progress.hpp"
 #include "diagnose/blame.hpp"
@@ -85,15 +87,6 @@ void fill(Report& report, const CompareOptions& options, const Sides& sides, Job
   report.warnings.insert(report.warnings.end(), result.warnings.begin(), result.warnings.end());
 }
 
-struct Digests {
-  std::shared_future<std::string> reference, candidate;
-
-  void enter(Report& report) const {
-    report.reference.sha256 = reference.get();
-    report.candidate.sha256 = candidate.get();
-  }
-};
-
 // What there is of a comparison under way: its JSON alone.
 void write_checkpoint(Report report, const CompareOptions& options, const Sides& sides, JobResult so_far) {
   if (options.common.json.empty() && options.out.empty()) return;
@@ -105,11 +98,8 @@ void write_checkpoint(Report report, const CompareOptions& options, const Sides&
   if (!options.out.empty()) parity::write_reports(report, options.out, false);
 }
 
-// What `compare`, `paths` and `blame` have in common: everything but what is shown.
 // `paths`: whose cast placements are wanted of every op, "reference" or "candidate"; empty: of failing ones alone.
-Report compared(const CompareOptions& options, const Sides& sides, const std::string& paths,
-                const std::string& command_line) {
-  const auto start = std::chrono::steady_clock::now();
+PortJobOptions job_options(const CompareOptions& options, const std::string& paths) {
   PortJobOptions job;
   job.layer = options.layer;
   job.limits = limits_of(options);
@@ -118,16 +108,26 @@ Report compared(const CompareOptions& options, const Sides& sides, const std::st
   job.budget.bytes = static_cast<int64_t>(options.budget_memory * 0x1p30);
   job.paths = !paths.empty();
   if (job.paths) job.side = paths;
+  if (const int together = launch().size; options.handed_over && together > 1 && job.budget.bytes == 0)
+    job.budget.bytes = job.budget.memory() / together;
+  return job;
+}
+
+// What `compare`, `paths` and `blame` have in common: everything but what is shown.
+Report compared(const CompareOptions& options, const Sides& sides, const std::string& paths,
+                const std::string& command_line, const Digests& digests, UnitFile* units = nullptr) {
+  const auto start = std::chrono::steady_clock::now();
+  PortJobOptions job = job_options(options, paths);
+  job.units = units;
   Progress progress(100, options.common.quiet);
   job.progress = bar(progress, "comparing");
   const std::vector<std::string> files{options.reference, options.candidate};
   Report report = named(files, [&] { return head(sides, command_line); });
-  const Digests digests{digest_beside(sides.reference), digest_beside(sides.candidate)};
   Checkpoints checkpoints([&](const JobResult& so_far) {
     digests.enter(report);
     write_checkpoint(report, options, sides, so_far);
   });
-  job.go_on = std::ref(checkpoints);
+  job.go_on = [&](const JobResult& so_far) { return (units == nullptr || !units->lost()) && checkpoints(so_far); };
   JobResult result = named(
       files, [&] { return judged(sides, job); }, options.map);
   named(files, [&] {
@@ -136,6 +136,19 @@ Report compared(const CompareOptions& options, const Sides& sides, const std::st
   });
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return report;
+}
+
+// A process beside the one that reports: it computes units of the program's replay, and says nothing. Where nothing is
+// replayed every tensor is read once, and nothing is left to share.
+int take_part(const CompareOptions& options, const Sides& sides, UnitFile& units) {
+  PortJobOptions job = job_options(options, "");
+  job.units = &units;
+  const Interruption interruption;
+  job.go_on = [&](const JobResult&) { return !units.lost() && !interruption.asked(); };
+  if (sides.replayable()) named({options.reference, options.candidate}, [&] { return judged(sides, job); });
+  if (units.lost() || interruption.asked()) return 2;
+  units.close();
+  return 0;
 }
 
 void write_reports(const Report& report, const CompareOptions& options) {
@@ -164,7 +177,10 @@ void ask_of_the_whole(const CompareOptions& options, const Sides& sides, Report&
 
 int report_on(const Sides& sides, const CompareOptions& options, const std::vector<ExportPlace>& exports,
               const std::string& command_line, const std::function<void(Report&)>& amend) {
-  Report report = compared(options, sides, "", command_line);
+  const Digests digests(sides);
+  const auto units = options.handed_over ? finished_work(options, sides, digests) : nullptr;
+  if (units && !units->reports()) return take_part(options, sides, *units);
+  Report report = compared(options, sides, "", command_line, digests, units.get());
   if (amend) amend(report);
   ask_of_the_whole(options, sides, report);
   if (!options.out.empty()) {
@@ -175,12 +191,15 @@ int report_on(const Sides& sides, const CompareOptions& options, const std::vect
   write_reports(report, options);
   for (const ExportPlace& place : exports) write_export(place, report, &sides.reference, &sides.candidate);
   if (!options.common.quiet) print("{}\n", Assembled{console_summary(report, want_colour())});
+  if (units && !is_partial(report)) units->close();
   return exit_status(report);
 }
 
 namespace {
 
-int run_compare(const CompareOptions& options, const std::string& command_line) {
+int run_compare(CompareOptions options, const std::string& command_line) {
+  options.handed_over = true;
+  if (launch().rank > 0) options.common.quiet = true;
   check_attachments(options.attachments);
   const std::vector<ExportPlace> exports = export_places(options.exports);
   const Sides sides = open_pair(options.common, options.reference, options.candidate, options.map, options.inputs);
@@ -195,7 +214,7 @@ int run_paths(CompareOptions options, const std::string& command_line) {
   const Sides sides = open_pair(options.common, options.reference, options.candidate, options.map, options.inputs);
   require_program(sides);
   set_threads(options.common, sides.reference.dump.get());
-  const Report report = compared(options, sides, side, command_line);
+  const Report report = compared(options, sides, side, command_line, Digests(sides));
   write_reports(report, options);
   if (!options.common.quiet)
     for (const DtypePath& path : report.dtype_paths) print("{}\n", path.sentence);
@@ -206,7 +225,7 @@ int run_blame(const CompareOptions& options, const std::string& command_line) {
   const Sides sides = open_pair(options.common, options.reference, options.candidate, options.map, options.inputs);
   require_program(sides);
   set_threads(options.common, sides.reference.dump.get());
-  Report report = compared(options, sides, "", command_line);
+  Report report = compared(options, sides, "", command_line, Digests(sides));
   if (is_partial(report)) {
     write_reports(report, options);
     return exit_status(report);
@@ -250,9 +269,10 @@ CLI::App* add_two_sided(CLI::App& app, Action& action, const std::string& comman
 }  // namespace
 
 void add_compare(CLI::App& app, Action& action, const std::string& command_line) {
-  add_two_sided(app, action, command_line, "compare",
-                "Judge a port's recording against the PyTorch recording, op by op, on the port's own inputs",
-                run_compare, true);
+  add_two_sided(
+      app, action, command_line, "compare",
+      "Judge a port's recording against the PyTorch recording, op by op, on the port's own inputs",
+      [](const CompareOptions& o, const std::string& c) { return run_compare(o, c); }, true);
   add_two_sided(
       app, action, command_line, "paths", "Which cast placement each op took: reference, or reference and port",
       [](const CompareOptions& o, const std::string& c) { return run_paths(o, c); }, false);

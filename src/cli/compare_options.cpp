@@ -91,6 +91,9 @@ void add_compare_whole(CLI::App& command, CompareOptions& options) {
                   "The report for another program: model-explorer, perfetto or csv; see export --help")
       ->allow_extra_args(false)
       ->type_name("FORMAT=PATH");
+  command.add_flag("--resume", options.resume,
+                   "Go on from what the same comparison had finished when it was interrupted or killed: kept beside "
+                   "--json, or in --out");
   add_attachments(command, options.attachments);
 }
 

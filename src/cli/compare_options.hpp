@@ -16,6 +16,8 @@ struct CompareOptions {
   std::string reference, candidate, map, inputs, layer = "all", out, html, thresholds;
   std::vector<std::string> accepted, exports;
   bool diagnose = true, live = false;  // live: the candidate is a running port
+  bool resume = false;                 // go on from what an interrupted comparison finished
+  bool handed_over = false;            // finished work is kept and shared (finished_work.hpp)
   std::optional<double> max_free;
   double budget_memory = 0, budget_time = VariantBudget{}.replays;
 };

@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <thread>
 
 #include "cli/print.hpp"
 #include "core/error.hpp"
+#include "core/launch.hpp"
 #include "core/shell.hpp"
 
 namespace parity::cli {
@@ -17,6 +20,11 @@ namespace {
 std::string first_line(const char* what) {
   const std::string text(what);
   return text.substr(0, text.find('\n'));
+}
+
+// Processes of one launch fail alike: the first speaks, and the launcher ends the others.
+void after_the_first() {
+  if (launch().rank > 0) std::this_thread::sleep_for(std::chrono::seconds(3));
 }
 
 constexpr char kOutOfMemory[] = "parity-check: out of memory; compare fewer layers at once (--layer)\n";
@@ -47,11 +55,13 @@ int run_program(CLI::App& app, const Action& action, std::vector<std::string> ar
     app.parse(arguments);
     return action();
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+    if (error.get_exit_code() == 0) return launch().rank > 0 ? 0 : app.exit(error);  // --help, --version
+    after_the_first();
     const auto chosen = app.get_subcommands();
     print_error("parity-check: {}; see parity-check {}--help\n", first_line(error.what()),
                 chosen.empty() ? "" : chosen.front()->get_name() + " ");
   } catch (const Error& error) {
+    after_the_first();
     print_error("parity-check: {}\n", error.what());
   } catch (const std::bad_alloc&) {
     print_error(kOutOfMemory);

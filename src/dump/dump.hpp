@@ -58,6 +58,7 @@ class Dump {
 
 /// SHA-256 of a file as lower-case hex. Throws Error when it cannot be read.
 std::string sha256_of_file(const std::filesystem::path& file);
+std::string sha256_of_text(std::string_view text);
 /// SHA-256 of a tensor's elements in row-major order as lower-case hex, whatever its strides.
 std::string sha256_of_tensor(const at::Tensor& tensor);
 

@@ -48,6 +48,12 @@ std::string sha256_of_file(const std::filesystem::path& file) {
   return digest.hex();
 }
 
+std::string sha256_of_text(std::string_view text) {
+  Digest digest;
+  digest.add(text.data(), text.size());
+  return digest.hex();
+}
+
 std::string sha256_of_tensor(const at::Tensor& tensor) {
   const at::Tensor dense = tensor.contiguous();
   Digest digest;

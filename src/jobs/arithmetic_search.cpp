@@ -45,7 +45,7 @@ ArithmeticFound ArithmeticSearch::at(const Stretch& stretch) {
     if (try_some(stretch, std::move(tier), found)) break;
   if (const Finding* best = best_finding(found.findings, limits_);
       best != nullptr && best->explained() > kArithmeticSearch.found)
-    seen_.insert(best->fault);
+    seen_.insert(best->fault), found_.push_back(best->fault);
   return found;
 }
 
@@ -55,7 +55,9 @@ bool ArithmeticSearch::try_some(const Stretch& stretch, Hypotheses some, Arithme
   for (const size_t op : stretch.ops) stretch_work += work_of_ops_[op];
   for (size_t begin = 0; begin < some.size(); begin += kAtOnce) {
     const size_t end = std::min(some.size(), begin + kAtOnce);
-    work_ -= static_cast<double>(end - begin + kExact + 1) * stretch_work;
+    const double work = static_cast<double>(end - begin + kExact + 1) * stretch_work;
+    work_ -= work;
+    spent_ += work;
     if (work_ < 0) return true;
     const Hypotheses batch(some.begin() + static_cast<int64_t>(begin), some.begin() + static_cast<int64_t>(end));
     std::vector<Deviation> changes;
@@ -67,6 +69,15 @@ bool ArithmeticSearch::try_some(const Stretch& stretch, Hypotheses some, Arithme
   }
   const Finding* best = best_finding(found.findings, limits_);
   return best != nullptr && best->explained() > kArithmeticSearch.found;
+}
+
+std::pair<double, std::vector<std::string>> ArithmeticSearch::news() {
+  return {std::exchange(spent_, 0), std::exchange(found_, {})};
+}
+
+void ArithmeticSearch::hear(double work, const std::vector<std::string>& found) {
+  work_ -= work;
+  seen_.insert(found.begin(), found.end());
 }
 
 std::vector<DeviatingValue> ArithmeticSearch::run(const Stretch& stretch, const std::vector<Deviation>& changes,

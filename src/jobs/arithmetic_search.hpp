@@ -24,6 +24,11 @@ class ArithmeticSearch {
 
   /// Throws Error when the stretch cannot be run alone.
   ArithmeticFound at(const Stretch& stretch);
+  /// What was spent, and which names were found, since this was asked last: nothing else is carried from one search to
+  /// the next.
+  std::pair<double, std::vector<std::string>> news();
+  /// The same of a search elsewhere, of a stretch before all those to come.
+  void hear(double work, const std::vector<std::string>& found);
   /// What the replays have at the stretch's end, one after the other up to the last valid arithmetic, when every one of
   /// them computes with this change. Empty: it has no effect there.
   std::vector<at::Tensor> under(const Stretch& stretch, const FaultHypothesis& change) const;
@@ -39,6 +44,8 @@ class ArithmeticSearch {
   const int64_t bytes_;
   const std::vector<double> work_of_ops_;
   std::set<std::string> seen_;  // faults that explained an earlier value: tried first
+  double spent_ = 0;
+  std::vector<std::string> found_;
 };
 
 }  // namespace parity

@@ -78,11 +78,15 @@ int64_t Exercise::root_of(int64_t id) const {
   return root == flow_.root.end() ? id : root->second;
 }
 
-void Exercise::compared(int64_t id) {
-  if (const Reach* reach = find(id)) {
-    join(used_, reach->computed_from);
-    join(exercised_, reach->moves_with);
-  }
+void Exercise::reached(size_t boundary, int64_t id) {
+  if (const Reach* reach = find(id)) at_[boundary] = *reach;
+}
+
+void Exercise::compared(size_t boundary) {
+  const auto reach = at_.find(boundary);
+  if (reach == at_.end()) return;
+  join(used_, reach->second.computed_from);
+  join(exercised_, reach->second.moves_with);
 }
 
 std::vector<std::string> Exercise::hidden() const {

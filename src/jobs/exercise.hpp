@@ -19,8 +19,10 @@ class Exercise {
   /// To be called after op `op` has run: what its results move with. `value` gives a value by id, `Error`s included.
   void ran(int op, const std::function<at::Tensor(int64_t id)>& value);
 
-  /// A value that shows something is compared here.
-  void compared(int64_t id);
+  /// A value is compared here, under that number: what it moves with is kept.
+  void reached(size_t boundary, int64_t id);
+  /// That comparison shows something.
+  void compared(size_t boundary);
 
   /// Names of the float inputs and weights that compared values are computed from, none of which moves with them.
   std::vector<std::string> hidden() const;
@@ -37,6 +39,7 @@ class Exercise {
   const Flow flow_;
   std::unordered_map<int64_t, Reach> reach_;
   std::unordered_map<int64_t, std::vector<int64_t>> names_;  // values by the memory they lie in
+  std::unordered_map<size_t, Reach> at_;                     // by boundary
   Leaves used_, exercised_;
 };
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <numeric>
+#include <tuple>
+#include <utility>
 
 #include "core/error.hpp"
 #include "diagnose/limits.hpp"
@@ -40,20 +42,27 @@ PortFindings::PortFindings(const Dump& dump, const Program& program, const std::
                                          std::accumulate(plan_.work.begin(), plan_.work.end(), double{0})),
               plan_.bytes) {}
 
-Variants PortFindings::variants(const std::function<void(double)>& progress) {
-  Variants variants(DeviationSource([this, progress](int op) {
-    progress(static_cast<double>(op) / static_cast<double>(std::max<size_t>(1, program_.ops.size())));
+const Variants& PortFindings::variants(const std::function<void(int op)>& begin) {
+  variants_.start = [this, begin](int op) {
+    begin(op);
     return start(op);
-  }));
-  variants.worth = plan_.worth;
-  variants.most_bytes = plan_.bytes;
-  variants.give_up = [this](size_t) { ++given_up_; };
-  return variants;
+  };
+  variants_.worth.assign(plan_.worth.size(), false);
+  variants_.most_bytes = plan_.bytes;
+  variants_.give_up = [this](size_t) { ++aside_.given_up; };
+  return variants_;
+}
+
+void PortFindings::work_on(size_t boundary) {
+  const std::vector<size_t>& ops = segments_[boundary].ops;
+  if (ops.empty() || !beside(boundary)) return;
+  for (size_t op = ops.front(); op <= ops.back(); ++op)
+    if (plan_.worth[op]) variants_.worth[op] = true;
 }
 
 std::vector<Deviation> PortFindings::start(int op) {
   std::vector<Deviation> deviations;
-  if (!plan_.worth[op]) return deviations;  // no compared value moves with it, or it is searched
+  if (!variants_.worth[op]) return deviations;  // no value compared here moves with it, or it is searched
   for (FaultHypothesis& hypothesis : catalogue_.at(op)) {
     if (hypothesis.gross) continue;  // run where a value is as far off as that
     deviations.push_back(std::move(hypothesis.deviation));
@@ -73,7 +82,7 @@ std::vector<Finding> PortFindings::at(const OpResult& row, const BoundaryEvent& 
   const bool gross = grossly_off(row.forced->difference_norm, event), apart = plan_.apart[row.index];
   std::vector<Finding> found = apart ? searched(row, event, value, before, gross ? Sought::all : Sought::not_gross)
                                      : match_hypotheses(event, value, hypotheses_, final_op(row.index));
-  if (!apart) directions_ += static_cast<int64_t>(found.size());
+  if (!apart) aside_.directions += static_cast<int64_t>(found.size());
   if (!apart && gross)
     for (Finding& f : searched(row, event, value, before, Sought::gross)) found.push_back(std::move(f));
   if (auto older = stale(row, event, value, before.names)) found.push_back(std::move(*older));
@@ -102,13 +111,14 @@ Stretch PortFindings::stretch_before(const OpResult& row, const BoundaryEvent& e
 std::vector<Finding> PortFindings::arithmetic(const OpResult& row, const BoundaryEvent& event, const at::Tensor& value,
                                               const ValuesBefore& before) {
   arithmetic_.clear();
+  if (catch_up) catch_up(static_cast<size_t>(row.index));
   try {
     ArithmeticFound found = search_.at(stretch_before(row, event, value, before));
-    directions_ += static_cast<int64_t>(found.findings.size());
+    aside_.directions += static_cast<int64_t>(found.findings.size());
     arithmetic_ = std::move(found.tried);
     return std::move(found.findings);
   } catch (const Error& error) {  // costs the names, not the verdict
-    warnings_.push_back(fmt::format("arithmetic before {} was not tried: {}", name(row.index), error.what()));
+    aside_.warnings.push_back(fmt::format("arithmetic before {} was not tried: {}", name(row.index), error.what()));
     return {};
   }
 }
@@ -141,11 +151,11 @@ std::vector<Finding> PortFindings::searched(const OpResult& row, const BoundaryE
   const Stretch stretch = stretch_before(row, event, value, before);
   try {
     Searched searched = search_stretch(dump_, program_, catalogue_, plan_, limits_, stretch, sought);
-    directions_ += searched.directions;
-    if (searched.coverage.run < searched.coverage.named) tried_.push_back(std::move(searched.coverage));
+    aside_.directions += searched.directions;
+    if (searched.coverage.run < searched.coverage.named) aside_.variants.push_back(std::move(searched.coverage));
     return std::move(searched.findings);
   } catch (const Error& error) {  // costs the names, not the verdict
-    warnings_.push_back(fmt::format("named changes before {} were not tried: {}", name(row.index), error.what()));
+    aside_.warnings.push_back(fmt::format("named changes before {} were not tried: {}", name(row.index), error.what()));
     return {};
   }
 }
@@ -170,19 +180,30 @@ std::optional<Finding> PortFindings::stale(const OpResult& row, const BoundaryEv
   return f;
 }
 
+void PortFindings::pass(const OpResult& row, const BoundaryEvent& event, const at::Tensor& value,
+                        const ValuesBefore& before) {
+  stale_.seen_before(row.path, row.call, value, event.computed[kOwn], before.names);
+  stale_.remember(row.path, row.call, event.computed[kOwn]);
+}
+
+Aside PortFindings::aside() {
+  std::tie(aside_.arithmetic_work, aside_.arithmetic_found) = search_.news();
+  return std::exchange(aside_, {});
+}
+
 void PortFindings::remember(size_t boundary, const at::Tensor& value) {
   const Boundary& skipped = program_.boundaries[boundary];
   if (skipped.path.find('/') == std::string::npos) stale_.remember(skipped.path, skipped.call, value);
 }
 
-void PortFindings::report(Coverage& coverage, std::vector<std::string>& warnings) const {
-  coverage.directions = directions_;
-  coverage.variants = tried_;
-  warnings.insert(warnings.end(), warnings_.begin(), warnings_.end());
-  if (given_up_ == 0) return;
+void PortFindings::report(const Aside& all, Coverage& coverage, std::vector<std::string>& warnings) const {
+  coverage.directions = all.directions;
+  coverage.variants = all.variants;
+  warnings.insert(warnings.end(), all.warnings.begin(), all.warnings.end());
+  const int64_t given_up = all.given_up + aside_.given_up;
+  if (given_up == 0) return;
   const auto started = static_cast<int64_t>(hypotheses_.size());
-  coverage.variants.push_back(
-      {"the inputs", "the end", started, 0, started - given_up_, given_up_, "budget of memory"});
+  coverage.variants.push_back({"the inputs", "the end", started, 0, started - given_up, given_up, "budget of memory"});
 }
 
 // The op that computed a value, through views and copies of it; -1 for leaves.

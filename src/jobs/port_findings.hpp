@@ -10,6 +10,7 @@
 #include "diagnose/stale.hpp"
 #include "jobs/arithmetic_search.hpp"
 #include "jobs/stretch_search.hpp"
+#include "jobs/unit.hpp"
 #include "judge/limits.hpp"
 
 namespace parity {
@@ -27,8 +28,12 @@ class PortFindings {
   PortFindings(const Dump& dump, const Program& program, const std::vector<Segment>& segments, const Thresholds& limits,
                const VariantBudget& budget);
 
-  /// The runs beside the replays; `progress` is told the share of the program run.
-  Variants variants(const std::function<void(double)>& progress);
+  /// The runs beside the replays. `begin`: called before each op; it tells by `work_on` which values are to be
+  /// explained here whose stretch of program begins there. The runs stay with this object.
+  const Variants& variants(const std::function<void(int op)>& begin);
+  /// Are its named changes run beside the replays, so that `work_on` must come before them?
+  bool beside(size_t boundary) const { return !plan_.apart[boundary]; }
+  void work_on(size_t boundary);
   /// Named changes in the whole program.
   int64_t named() const;
   /// Those started so far, by deviation number.
@@ -44,10 +49,17 @@ class PortFindings {
   /// nullopt: it is not one change that could be put in.
   std::optional<BoundaryEvent> under(const OpResult& row, const BoundaryEvent& event, const at::Tensor& value,
                                      const ValuesBefore& before, const Finding& finding);
+  /// A value that is explained elsewhere: remembered alone.
+  void pass(const OpResult& row, const BoundaryEvent& event, const at::Tensor& value, const ValuesBefore& before);
+  /// Called before arithmetic is searched: what searches of earlier values had must have been heard then.
+  std::function<void(size_t boundary)> catch_up;
+  void hear(const Aside& elsewhere) { search_.hear(elsewhere.arithmetic_work, elsewhere.arithmetic_found); }
+  /// What was said and spent since this was asked last.
+  Aside aside();
   /// The reference's value at a boundary that is not compared.
   void remember(size_t boundary, const at::Tensor& value);
-  /// What was projected on and what was not tried.
-  void report(Coverage& coverage, std::vector<std::string>& warnings) const;
+  /// What was projected on and what was not tried; `all`: the sum over all values.
+  void report(const Aside& all, Coverage& coverage, std::vector<std::string>& warnings) const;
 
  private:
   std::vector<Deviation> start(int op);
@@ -70,9 +82,8 @@ class PortFindings {
   Hypotheses arithmetic_;  // tried at the last row that was asked for
   std::vector<FaultHypothesis> hypotheses_;
   StaleRegistry stale_;
-  std::vector<VariantCoverage> tried_;
-  std::vector<std::string> warnings_;
-  int64_t directions_ = 0, given_up_ = 0;
+  Variants variants_;
+  Aside aside_;
 };
 
 }  // namespace parity

@@ -1,17 +1,16 @@
 #include "jobs/port_job.hpp"
 
-#include <ATen/CPUGeneratorImpl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
+#include <map>
+#include <set>
 #include <unordered_map>
 
 #include "core/error.hpp"
 #include "core/glob.hpp"
 #include "core/segment.hpp"
-#include "diagnose/cast_path.hpp"
 #include "diagnose/finding.hpp"
 #include "jobs/exercise.hpp"
 #include "jobs/judged_row.hpp"
@@ -20,7 +19,9 @@
 #include "jobs/model_logits.hpp"
 #include "jobs/port_coverage.hpp"
 #include "jobs/port_findings.hpp"
+#include "jobs/port_units.hpp"
 #include "jobs/reproduction.hpp"
+#include "jobs/row_details.hpp"
 #include "jobs/rows.hpp"
 #include "judge/naming.hpp"
 #include "measure/local.hpp"
@@ -33,18 +34,7 @@
 namespace parity {
 namespace {
 
-constexpr size_t kExplanations = 8;  // kept a row
-constexpr size_t kHiddenShown = 5;   // inputs and weights named that nothing compared moves with
-
-std::vector<ReplayOptions> lane_options() {
-  std::vector<ReplayOptions> lanes(kLanes);
-  lanes[kOracle].precision = lanes[kPerturbed].precision = Precision::fp64;
-  for (size_t lane = kRecorded; lane <= kLastValid; ++lane)
-    lanes[lane].arithmetic = static_cast<Arithmetic>(lane - kRecorded);
-  return lanes;
-}
-
-struct Stopped {};  // thrown through the replay by a visitor that was asked to stop
+constexpr size_t kHiddenShown = 5;  // inputs and weights named that nothing compared moves with
 
 class PortJob {
  public:
@@ -56,13 +46,13 @@ class PortJob {
         pairing_(pairing),
         options_(options),
         segments_(segments_of(program, pairing.marked)),
-        ancestors_(program.marked_ancestors(pairing.marked)),
         dtype_(recorded_dtype(program)),
         limits_(options.limits),
         by_boundary_(program.boundaries.size(), nullptr),
         exercise_(program),
         logits_(program),
-        reproduction_(dump, program, limits_) {
+        reproduction_(dump, program, limits_),
+        units_(program, pairing, options.units) {
     for (const PortPair& pair : pairing.pairs) {
       by_boundary_[pair.boundary] = &pair;
       by_value_[program.boundaries[pair.boundary].value.id].push_back(pair.boundary);
@@ -70,16 +60,14 @@ class PortJob {
   }
 
   JobResult run() {
+    static const Variants kNone;
+    const Variants& variants = options_.diagnose ? explained() : kNone;
     const auto visit = [this](const BoundaryEvent& event) { return cross(event); };
-    Variants variants;
-    if (options_.diagnose) {
-      findings_ = std::make_unique<PortFindings>(dump_, program_, segments_, limits_, options_.budget);
-      share_the_budget(findings_->named());
-      variants = findings_->variants(options_.progress);
-    }
     const auto ran = [this](int op, const auto& value) { exercise_.ran(op, value); };
     try {
       const auto reports = replay_in_step(dump_, program_, lane_options(), visit, variants, ran);
+      if (!units_.reports()) return {};
+      collect();
       for (const std::string& op : reports[kOracle].lowered)
         result_.warnings.push_back("not fp64 in the oracle: " + op);
       report_coverage(reports[kRecorded].opaque);
@@ -93,6 +81,33 @@ class PortJob {
   }
 
  private:
+  const Variants& explained() {
+    findings_ = std::make_unique<PortFindings>(dump_, program_, segments_, limits_, options_.budget);
+    share_the_budget(findings_->named());
+    findings_->catch_up = [this](size_t boundary) {
+      units_.catch_up(
+          boundary, [this] { return goes_on(); }, [this](const Aside& a) { findings_->hear(a); });
+    };
+    for (const PortPair& pair : pairing_.pairs)
+      if (const std::vector<size_t>& ops = segments_[pair.boundary].ops;
+          !ops.empty() && findings_->beside(pair.boundary))
+        beginning_[ops.front()].insert(pair.boundary);
+    return findings_->variants([this](int op) { begin(op); });
+  }
+
+  // Before op `op`: which values whose stretch of program begins there are explained here?
+  void begin(int op) {
+    options_.progress(static_cast<double>(op) / static_cast<double>(std::max<size_t>(1, program_.ops.size())));
+    const auto found = beginning_.find(static_cast<size_t>(op));
+    if (found == beginning_.end()) return;
+    for (const size_t b : units_.take({found->second.begin(), found->second.end()})) findings_->work_on(b);
+  }
+
+  bool goes_on() {
+    units_.add_arrived(result_, [this](const OpResult& row) { return wanted(row); });
+    return !options_.go_on || options_.go_on(result_);
+  }
+
   // As many sigma as the run's number of projections asks for.
   void share_the_budget(int64_t named) {
     const int64_t tests = 1 + named;
@@ -102,7 +117,7 @@ class PortJob {
   }
 
   Replacements cross(const BoundaryEvent& event) {
-    if (options_.go_on && !options_.go_on(result_)) throw Stopped{};
+    if (!goes_on() || units_.over()) throw Stopped{};
     Replacements replacements(kLanes);
     const at::Tensor recorded = reproduction_.check(event.boundary, event.computed[kOwn]);
     if (recorded.defined()) replacements[kOwn] = recorded;
@@ -113,12 +128,25 @@ class PortJob {
     }
     OpResult row = describe(*pair);
     const at::Tensor value = aligned(*pair, row);
-    if (value.defined()) compare(row, value, event, recorded.defined() ? recorded : event.computed[kOwn]);
-    if (wanted(row)) result_.rows.push_back(std::move(row));
+    judge(std::move(row), value, event, recorded.defined() ? recorded : event.computed[kOwn]);
     if (!value.defined() || !pair->goes_on) return replacements;
     std::fill(replacements.begin(), replacements.begin() + kOwn, value);
     replacements[kPerturbed] = perturbed(value, event.boundary);
     return replacements;
+  }
+
+  // Here or elsewhere. `own`: the reference's own value there, on its own inputs.
+  void judge(OpResult row, const at::Tensor& value, const BoundaryEvent& event, const at::Tensor& own) {
+    const auto boundary = static_cast<size_t>(row.index);
+    exercise_.reached(boundary, program_.boundaries[boundary].value.id);
+    if (units_.mine(boundary)) {
+      WorkUnit unit{std::move(row), {}, {}, {}};
+      if (value.defined()) compare(unit, value, event, own);
+      if (findings_) unit.aside = findings_->aside();
+      units_.finished(std::move(unit));
+    } else if (value.defined() && findings_) {
+      findings_->pass(row, event, value, values_before(row));
+    }
   }
 
   // The candidate's tensor in the reference's layout; undefined, and the row judged, when the shapes do not fit.
@@ -151,62 +179,26 @@ class PortJob {
     return row;
   }
 
-  // `own`: the reference's own value there, on its own inputs.
-  void compare(OpResult& row, const at::Tensor& value, const BoundaryEvent& event, const at::Tensor& own) {
+  void compare(WorkUnit& unit, const at::Tensor& value, const BoundaryEvent& event, const at::Tensor& own) {
+    OpResult& row = unit.row;
     const auto& lanes = event.computed;
     row.free = measure(own, value);
-    logits_.add(row, own, value, result_.logits);
-    free_error_[row.index] = row.free->rel_l2.value_or(0);
+    logits_.add(row, own, value, unit.logits);
     const ValuesBefore before = values_before(row);
     const std::vector<Finding> found =
         judge_row(row, {value, event, segments_[row.index], before}, findings_.get(), limits_);
-    add_amplification(row, lanes);
-    if (row.not_exercised.empty()) exercise_.compared(program_.boundaries[row.index].value.id);
-    row.explanations = explanations(found);
+    if (const auto change = measure_sums(lanes[kOracle], lanes[kPerturbed]).rel_l2)
+      row.amplification = *change / kPerturbation;
+    row.explanations = explanations(found, limits_);
     add_spread(row, lanes[kRecorded], value);
-    if (options_.paths || (row.gate == Gate::dtype_path && row.verdict == Verdict::fail)) add_path(row, value, event);
-  }
-
-  // The cast placements that reach this boundary, beside the recorded one.
-  void add_path(const OpResult& row, const at::Tensor& value, const BoundaryEvent& event) {
-    const Segment& segment = segments_[row.index];
-    const at::ScalarType dtype = program_.boundaries[row.index].value.dtype;
-    if (!segment.arithmetic || !(at::isFloatingType(dtype) || at::isComplexType(dtype)) || !wanted(row)) return;
-    DtypePath path{row.path, options_.side, "", {placement("as recorded", event.computed[kRecorded], value, dtype)}};
-    for (const DeviatingValue& d : event.deviating) {
-      const FaultHypothesis& h = started()[d.deviation];
-      if (h.gate == Gate::dtype_path)
-        path.candidates.push_back(placement(fmt::format("{}: {}", h.fault, h.detail), d.value, value, dtype));
-    }
-    conclude(path, cast_path_of(program_, segment));
-    if (path.candidates.size() > kExplanations) path.candidates.resize(kExplanations);
-    result_.dtype_paths.push_back(std::move(path));
-  }
-
-  std::vector<Explanation> explanations(const std::vector<Finding>& found) const {
-    std::vector<Explanation> list;
-    for (const Finding& f : found)
-      list.push_back({f.fault, f.detail, f.gate, f.fit.amplitude, f.fit.sigma(), f.explained(), f.rest,
-                      f.null_amplitude, detectable_amplitude(f, limits_)});
-    std::stable_sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.explained > b.explained; });
-    if (list.size() > kExplanations) list.resize(kExplanations);
-    return list;
-  }
-
-  void add_amplification(OpResult& row, const std::vector<at::Tensor>& lanes) {
-    const auto change = measure_sums(lanes[kOracle], lanes[kPerturbed]).rel_l2;
-    if (!change) return;
-    row.amplification = *change / kPerturbation;
-    double carried = 0;
-    for (const size_t a : ancestors_[row.index])
-      if (const auto found = free_error_.find(static_cast<int64_t>(a)); found != free_error_.end())
-        carried = std::max(carried, found->second);
-    row.predicted_free = std::hypot(*row.amplification * carried, row.forced->rel_l2.value_or(0));
+    if ((options_.paths || (row.gate == Gate::dtype_path && row.verdict == Verdict::fail)) && wanted(row))
+      unit.dtype_paths = cast_placements(program_, segments_[row.index], options_.side, value, event, started());
   }
 
   // A module's result is also its last op's and its last child's.
   ValuesBefore values_before(const OpResult& row) const {
-    ValuesBefore before{ancestors_[row.index], [this](size_t boundary) { return candidate_value(boundary); }, {}};
+    ValuesBefore before{
+        units_.ancestors()[row.index], [this](size_t boundary) { return candidate_value(boundary); }, {}};
     for (const size_t a : before.boundaries)
       for (const size_t b : by_value_.at(program_.boundaries[a].value.id))
         if (static_cast<int64_t>(b) < row.index) before.names.insert(program_.boundaries[b].path);
@@ -223,23 +215,26 @@ class PortJob {
     return findings_ ? findings_->started() : kNone;
   }
 
-  // The same noise in every run.
-  static at::Tensor perturbed(const at::Tensor& value, size_t boundary) {
-    if (!at::isFloatingType(value.scalar_type()) && !at::isComplexType(value.scalar_type())) return value;
-    const at::Tensor wide = raised(value);
-    auto generator = at::make_generator<at::CPUGeneratorImpl>(boundary);
-    return wide * (1 + kPerturbation * at::randn(wide.sizes(), generator, wide.options()));
-  }
-
   bool wanted(const OpResult& row) const {
     return matches_layer(row.path, options_.layer) || matches_layer(row.candidate_path, options_.layer);
+  }
+
+  // All units in order, in place of the rows that were there so far.
+  void collect() {
+    std::vector<WorkUnit> units = units_.all([this] { return goes_on(); });
+    result_.rows.clear(), result_.dtype_paths.clear(), result_.logits.clear();
+    for (WorkUnit& unit : units) {
+      if (unit.row.free && unit.row.not_exercised.empty()) exercise_.compared(static_cast<size_t>(unit.row.index));
+      add(aside_, std::move(unit.aside));
+      add(result_, std::move(unit), wanted(unit.row));
+    }
   }
 
   void report_coverage(const std::vector<std::string>& opaque) {
     std::vector<size_t> uncovered;
     result_.coverage = port_coverage(program_, candidate_, pairing_, segments_, uncovered);
     result_.coverage.opaque = opaque;
-    if (findings_) findings_->report(result_.coverage, result_.warnings);
+    if (findings_) findings_->report(aside_, result_.coverage, result_.warnings);
     result_.coverage.sigma = limits_.z.value;
     result_.coverage.false_alarms = limits_.false_alarms.value;
     for (const OpResult& row : result_.rows)
@@ -275,7 +270,6 @@ class PortJob {
   const PortPairing& pairing_;
   const PortJobOptions& options_;
   const std::vector<Segment> segments_;
-  const std::vector<std::vector<size_t>> ancestors_;
   const std::string dtype_;
   Thresholds limits_;
   std::vector<const PortPair*> by_boundary_;
@@ -284,7 +278,9 @@ class PortJob {
   Exercise exercise_;
   ModelLogits logits_;
   Reproduction reproduction_;
-  std::map<int64_t, double> free_error_;
+  PortUnits units_;
+  std::map<size_t, std::set<size_t>> beginning_;  // by op: compared values whose stretch of program begins there
+  Aside aside_;
   JobResult result_;
 };
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "jobs/job_result.hpp"
+#include "jobs/unit.hpp"
 #include "jobs/variant_plan.hpp"
 #include "judge/limits.hpp"
 #include "pair/candidate.hpp"
@@ -21,6 +22,7 @@ struct PortJobOptions {
   std::string side = "candidate";  // whose values these are: "reference" when it is compared with itself
   std::function<void(double done)> progress = [](double) {};  // share of the program run
   GoOn go_on{};
+  WorkUnits* units = nullptr;  // where finished rows come from and go to; the result is empty where it is not reported
 };
 
 /// One linear pass: at each paired boundary the reference's program has run on the candidate's earlier values in fp64,
