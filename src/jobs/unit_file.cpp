@@ -16,8 +16,8 @@ namespace {
 using std::chrono::steady_clock;
 
 constexpr char kUnits[] = "parity-units/1 ";
-constexpr std::chrono::seconds kToStart(60);             // processes of one launch start together, on slow disks too
-constexpr std::chrono::milliseconds kBetweenLooks(100);  // a launcher may leave a second before it ends everything
+constexpr std::chrono::seconds kToJoin(60);  // processes of one launch start together, on slow disks too
+constexpr std::chrono::milliseconds kBetweenTries(50);
 
 // "parity-units/1 {...}": what of two keys is not the same.
 std::string difference(const std::string& there, const std::string& here) {
@@ -114,12 +114,12 @@ void UnitFile::join() {
       });
     if (joined) return;
     lines_.close();
-    if (steady_clock::now() - start_ > kToStart)
+    if (steady_clock::now() - start_ > kToJoin)
       throw Error(
           fmt::format("rank {} of {} sees nothing of rank 0 in {}: all ranks need the same file system there "
                       "(to compare alone, unset OMPI_COMM_WORLD_RANK, PMI_RANK and SLURM_PROCID)",
                       rank, options_.launch.size, options_.file.string()));
-    std::this_thread::sleep_for(kBetweenLooks / 2);
+    std::this_thread::sleep_for(kBetweenTries);
   }
 }
 
@@ -270,51 +270,6 @@ void UnitFile::close() {
   closed_ = true;
   std::error_code ignored;
   if (launch.rank == 0) std::filesystem::remove(options_.file, ignored);
-}
-
-// From a thread of its own: a launcher ends everybody soon after one was killed, and someone should say which.
-void UnitFile::watch() {
-  std::unique_lock guard(mutex_);
-  while (!ending_ && !lost_) {
-    wake_.wait_for(guard, kBetweenLooks);
-    try {
-      lines_.alone([&] { read_new(); });
-      if (closed_) continue;
-      if (options_.launch.rank > 0) {
-        look_after(0);
-        continue;
-      }
-      for (int rank = 1; rank < options_.launch.size && !lost_; ++rank) look_after(rank);
-    } catch (const Error& error) {
-      broken_ = error.what();
-      lost_ = true;
-    }
-    wake_.notify_all();
-  }
-}
-
-void UnitFile::look_after(int rank) {
-  const bool first = rank == 0;
-  if (left_.contains(rank) || failed_.contains(rank)) {
-    if (first) lost_ = true;  // it has said itself what there was to say
-    if (!first && failed_.contains(rank)) lose(fmt::format("rank {} gave up", rank));
-    return;
-  }
-  if (!first && !here_.contains(rank)) {
-    if (steady_clock::now() - start_ > kToStart)
-      lose(fmt::format("rank {} of {} did not come within {} s; all ranks need the same file system", rank,
-                       options_.launch.size, kToStart.count()));
-    return;
-  }
-  if (lines_.alive(rank)) return;
-  lines_.alone([&] { read_new(); });  // it may have left in between
-  if (!left_.contains(rank) && !failed_.contains(rank)) lose(fmt::format("rank {} was killed", rank));
-}
-
-void UnitFile::lose(const std::string& why) {
-  lost_ = true;
-  if (options_.launch.rank <= 1)  // one line, whoever it was
-    options_.tell(fmt::format("{}; what is finished is kept in {}: go on with --resume", why, options_.file.string()));
 }
 
 }  // namespace parity

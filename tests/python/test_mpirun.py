@@ -1,0 +1,77 @@
+"""mpirun -n N parity-check compare: the report of one process, and a killed rank is told."""
+import os
+import pathlib
+import re
+import shutil
+import signal
+import time
+
+import pytest
+from finished_work import finish, record_pair, report, start, units_of, wait_for_units
+
+pytestmark = pytest.mark.skipif(shutil.which("mpirun") is None, reason="needs mpirun (apt-get install openmpi-bin)")
+
+
+def mpirun(ranks):
+    return ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", str(ranks)]
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory):
+    return record_pair(tmp_path_factory.mktemp("pair"))
+
+
+@pytest.fixture(scope="module")
+def whole(pair, tmp_path_factory):
+    file = tmp_path_factory.mktemp("whole") / "r.json"
+    assert finish(start(pair, file))[0] == 1
+    return report(file)
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_the_report_is_that_of_one_process(pair, whole, tmp_path, ranks):
+    file = tmp_path / "r.json"
+    status, err = finish(start(pair, file, launcher=mpirun(ranks)))
+    assert status == 1 and "parity-check:" not in err, err
+    assert report(file) == whole and not units_of(file).exists()
+
+
+def test_both_ranks_work(pair, tmp_path):
+    """Who took what is in the file while they are at it."""
+    file = tmp_path / "r.json"
+    process = start(pair, file, launcher=mpirun(2))
+    assert wait_for_units(process, file, 15)
+    takers = set(re.findall(r"^take (\d)", units_of(file).read_text(errors="replace"), re.M))
+    finish(process)
+    assert takers == {"0", "1"}
+
+
+def rank_of(pid):
+    environment = pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    return next((int(entry.split(b"=")[1]) for entry in environment if entry.startswith(b"OMPI_COMM_WORLD_RANK=")), -1)
+
+
+def ranks_under(launcher):
+    """{rank: process id} of a launcher's children."""
+    children = pathlib.Path(f"/proc/{launcher}/task/{launcher}/children").read_text().split()
+    return {rank_of(pid): int(pid) for pid in children}
+
+
+@pytest.mark.parametrize("victim", [1, 0])
+def test_a_killed_rank_is_told_and_the_rest_can_go_on(pair, whole, tmp_path, victim):
+    file = tmp_path / "r.json"
+    process = start(pair, file, launcher=mpirun(2))
+    assert wait_for_units(process, file, 6)
+    while not file.exists():
+        time.sleep(.002)
+    os.kill(ranks_under(process.pid)[victim], signal.SIGKILL)
+    status, err = finish(process)
+    assert status != 0
+    assert len([line for line in err.splitlines() if line.startswith("parity-check:") and f"rank {victim} was killed" in line]) == 1, err
+    assert report(file)["ops"][-1]["path"] == "(interrupted)"
+    assert finish(start(pair, file, "--resume"))[0] == 1 and report(file) == whole
+
+
+def test_bad_input_is_one_line(pair, tmp_path):
+    status, err = finish(start((pair[0], tmp_path / "none.h5"), tmp_path / "r.json", launcher=mpirun(2)))
+    assert status == 2 and len([line for line in err.splitlines() if line.startswith("parity-check:")]) == 1, err
