@@ -226,7 +226,8 @@ class PortJob {
     for (WorkUnit& unit : units) {
       if (unit.row.free && unit.row.not_exercised.empty()) exercise_.compared(static_cast<size_t>(unit.row.index));
       add(aside_, std::move(unit.aside));
-      add(result_, std::move(unit), wanted(unit.row));
+      const bool shown = wanted(unit.row);
+      add(result_, std::move(unit), shown);
     }
   }
 
