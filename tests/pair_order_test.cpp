@@ -50,3 +50,19 @@ TEST_CASE("pair order: recorded again later is possible, long before is not") {
   CHECK(order.possible_again(boundary, 2000));
   CHECK_FALSE(order.possible_again(boundary, 1));
 }
+
+TEST_CASE("pair order: a stale value is behind what is computed from the one it repeats, and it alone") {
+  const Dump dump(reference_dump("transformers-gpt2.fp32.h5"));
+  const Program program = load_program(dump);
+  const Pairs right = in_order(program);
+  CHECK(behind_their_effects(program, right).empty());
+  Pairs stale = right;
+  stale[2].second = 1000;
+  CHECK(behind_their_effects(program, stale) == std::vector<size_t>{right[2].first});
+  Pairs last = right;
+  last.back().second = 1000;  // nothing follows from it
+  CHECK(behind_their_effects(program, last).empty());
+  Pairs backwards = right;
+  for (auto& [b, c] : backwards) c = 1000 - c;
+  CHECK(behind_their_effects(program, backwards).empty());
+}

@@ -9,6 +9,7 @@
 #include "measure/measure.hpp"
 #include "pair/families.hpp"
 #include "pair/limits.hpp"
+#include "pair/order.hpp"
 #include "pair/segments.hpp"
 #include "pair/trials.hpp"
 
@@ -37,6 +38,7 @@ class InStepPairer {
     for (int trial = 0; trial < static_cast<int>(kPairLimits.trial.most); ++trial) {
       const std::vector<PortPair> settled = pairing_.pairs;
       drop_doubtful();
+      drop_if([&](const PortPair& p) { return carried_.contains(p.boundary) && weak_.contains(p.boundary); });
       const Prints here = forced();
       const std::set<size_t> known = vouched();
       auto pair = pair_on_trial({dump_, reference_, candidate_, pairing_, here, there_, off_, known}, work_);
@@ -106,11 +108,22 @@ class InStepPairer {
     pairing_.pairs.insert(at, std::move(pair));
   }
 
-  // Learned names of what is unpaired; what a fault has exchanged is unpaired first.
-  bool carry_names() {
+  // A value that looks like an earlier layer's but lies elsewhere (a stale one) does not say where the others lie.
+  Families learned_families() const {
+    std::vector<std::pair<size_t, size_t>> pairs;
+    for (const PortPair& pair : pairing_.pairs) pairs.emplace_back(pair.boundary, pair.candidate);
+    const std::vector<size_t> late = behind_their_effects(reference_, pairs);
     Families families(reference_, candidate_);
     for (const PortPair& pair : pairing_.pairs)
-      if (!carried_.contains(pair.boundary)) families.learn(pair);
+      if (!carried_.contains(pair.boundary) &&
+          !(by_content(pair) && std::binary_search(late.begin(), late.end(), pair.boundary)))
+        families.learn(pair);
+    return families;
+  }
+
+  // Learned names of what is unpaired; what a fault has exchanged is unpaired first.
+  bool carry_names() {
+    const Families families = learned_families();
     std::set<size_t> exchanged;
     for (const size_t i : families.exchanged(pairing_.pairs, pairing_.marked))
       if (by_content(pairing_.pairs[i])) exchanged.insert(pairing_.pairs[i].boundary);
@@ -154,12 +167,15 @@ class InStepPairer {
       if (off_.contains(pair.boundary))
         for (const size_t a : ancestors[pair.boundary]) followers[a].push_back(pair.boundary);
     std::set<size_t> vouched;
+    weak_.clear();
     for (auto pair = pairing_.pairs.rbegin(); pair != pairing_.pairs.rend(); ++pair) {
       const size_t b = pair->boundary;
-      const bool agrees = off_.contains(b) && off_.at(b) <= limits_.agrees,
-                 on = std::any_of(followers[b].begin(), followers[b].end(),
-                                  [&](size_t follower) { return vouched.contains(follower); });
+      const bool agrees = comes_out(b), on = std::any_of(followers[b].begin(), followers[b].end(),
+                                                         [&](size_t follower) { return vouched.contains(follower); });
       if (agrees || on || followers[b].empty()) vouched.insert(b);
+      if (!agrees && on &&
+          std::none_of(followers[b].begin(), followers[b].end(), [&](size_t f) { return comes_out(f); }))
+        weak_.insert(b);
       if (carried_.contains(b)) describe(*pair, agrees, on);
     }
     drop_if([&](const PortPair& pair) {
@@ -168,6 +184,8 @@ class InStepPairer {
       return refused;
     });
   }
+
+  bool comes_out(size_t b) const { return off_.contains(b) && off_.at(b) <= limits_.agrees; }
 
   void describe(PortPair& pair, bool agrees, bool on) const {
     const double off = off_.contains(pair.boundary) ? off_.at(pair.boundary) : 1;
@@ -225,6 +243,7 @@ class InStepPairer {
   std::map<size_t, std::string> carried_;        // by boundary: what it was learned from
   std::set<size_t> tried_;                       // boundaries paired on trial
   std::map<size_t, double> off_;                 // by boundary, of the last replay
+  std::set<size_t> weak_;                        // boundaries: as `carried_`, and nothing that agrees follows directly
   std::set<std::pair<size_t, size_t>> refused_;  // (boundary, candidate)
 };
 

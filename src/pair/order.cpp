@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <set>
 #include <unordered_map>
 
@@ -108,6 +109,22 @@ std::vector<size_t> before_their_causes(const Program& reference, const std::vec
   }
   const auto most = kPairLimits.program.contradictions * static_cast<double>(dependent);
   return early.size() == 1 || static_cast<double>(early.size()) <= most ? early : std::vector<size_t>{};
+}
+
+std::vector<size_t> behind_their_effects(const Program& reference,
+                                         const std::vector<std::pair<size_t, size_t>>& pairs) {
+  std::map<size_t, size_t> counterpart(pairs.begin(), pairs.end());
+  std::vector<bool> paired(reference.boundaries.size(), false);
+  for (const auto& [b, c] : pairs) paired[b] = true;
+  const auto causes = reference.marked_ancestors(paired);
+  std::map<size_t, std::pair<int, int>> effects;  // by boundary: all, those that lie before it
+  for (const auto& [b, c] : pairs)
+    for (const size_t a : causes[b]) ++effects[a].first, effects[a].second += c < counterpart.at(a);
+  std::vector<size_t> late;
+  for (const auto& [b, found] : effects)
+    if (2 * found.second > found.first) late.push_back(b);
+  const auto most = kPairLimits.program.contradictions * static_cast<double>(effects.size());
+  return late.size() == 1 || static_cast<double>(late.size()) <= most ? late : std::vector<size_t>{};
 }
 
 }  // namespace parity
