@@ -38,10 +38,7 @@ class InStepPairer {
     for (int trial = 0; trial < static_cast<int>(kPairLimits.trial.most); ++trial) {
       const std::vector<PortPair> settled = pairing_.pairs;
       drop_doubtful();
-      drop_if([&](const PortPair& p) { return carried_.contains(p.boundary) && weak_.contains(p.boundary); });
-      const Prints here = forced();
-      const std::set<size_t> known = vouched();
-      auto pair = pair_on_trial({dump_, reference_, candidate_, pairing_, here, there_, off_, known}, work_);
+      auto pair = on_trial();
       if (!pair || !tried_.insert(pair->boundary).second) {  // none, or one that was dropped since
         restore(settled);
         break;
@@ -55,6 +52,26 @@ class InStepPairer {
   }
 
  private:
+  // Learned pairs that differ, with nothing next to them that agrees, are free at first: else they cut off what holds
+  // the fault, and a stretch may be a place off as a whole. If nothing is found so they are believed.
+  std::optional<PortPair> on_trial() {
+    const std::vector<PortPair> all = pairing_.pairs;
+    const std::map<size_t, std::string> lines = carried_;
+    drop_if([&](const PortPair& pair) { return carried_.contains(pair.boundary) && weak_.contains(pair.boundary); });
+    if (pairing_.pairs.size() < all.size()) {
+      if (auto pair = best_trial()) return pair;
+      restore(all);
+      carried_ = lines;
+    }
+    return best_trial();
+  }
+
+  std::optional<PortPair> best_trial() {
+    const Prints here = forced();
+    const std::set<size_t> known = vouched();
+    return pair_on_trial({dump_, reference_, candidate_, pairing_, here, there_, off_, known}, work_);
+  }
+
   // Names and content, until they add nothing.
   void settle() {
     for (int round = 0; round < static_cast<int>(limits_.rounds.value); ++round) {
