@@ -4,6 +4,7 @@ import pathlib
 import re
 import shutil
 import signal
+import subprocess
 import time
 
 import pytest
@@ -33,6 +34,20 @@ def test_the_report_is_that_of_one_process(pair, whole, tmp_path, ranks):
     file = tmp_path / "r.json"
     status, err = finish(start(pair, file, launcher=mpirun(ranks)))
     assert status == 1 and "parity-check:" not in err, err
+    assert report(file) == whole and not units_of(file).exists()
+
+
+NAMES = {"MPICH": ("PMI_RANK", "PMI_SIZE"), "srun": ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS")}
+
+
+@pytest.mark.parametrize("launcher", NAMES)
+def test_other_launchers_and_hosts_that_share_files_alone(pair, whole, tmp_path, launcher):
+    """Each process has a network of its own, without any interface, where that is allowed."""
+    rank_in, size_in = NAMES[launcher]
+    apart = ["unshare", "--net"] if subprocess.run(["unshare", "--net", "true"], capture_output=True).returncode == 0 else []
+    file = tmp_path / "r.json"
+    ranks = [start(pair, file, launcher=[*apart, "env", f"{rank_in}={rank}", f"{size_in}=2"]) for rank in (0, 1)]
+    assert [finish(process) for process in ranks] == [(1, ""), (0, "")]
     assert report(file) == whole and not units_of(file).exists()
 
 
