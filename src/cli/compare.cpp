@@ -146,9 +146,7 @@ int take_part(const CompareOptions& options, const Sides& sides, UnitFile& units
   const Interruption interruption;
   job.go_on = [&](const JobResult&) { return !units.lost() && !interruption.asked(); };
   if (sides.replayable()) named({options.reference, options.candidate}, [&] { return judged(sides, job); });
-  if (units.lost() || interruption.asked()) return 2;
-  units.close();
-  return 0;
+  return !interruption.asked() && units.close() ? 0 : 2;
 }
 
 void write_reports(const Report& report, const CompareOptions& options) {

@@ -55,6 +55,7 @@ UnitFile::~UnitFile() {
   if (closed_) return;
   const bool first = options_.launch.rank == 0;
   try {
+    if (!lost_) look_back();
     if (first && !units_.empty() && options_.inputs_known()) write_inputs();
     append(fmt::format("failed {}", options_.launch.rank));
   } catch (const Error&) {  // a full disk: what it holds is as good as it was
@@ -261,15 +262,20 @@ void UnitFile::rethrow() const {
   if (!broken_.empty()) throw Error(broken_);
 }
 
-void UnitFile::close() {
+bool UnitFile::close() {
   const Launch launch = options_.launch;
   std::unique_lock guard(mutex_);
+  if (launch.rank > 0) {
+    wake_.wait(guard, [&] { return lost_ || left_.contains(0); });
+    if (!left_.contains(0)) return false;
+  }
   const auto all_here = [&] { return lost_ || static_cast<int>(here_.size()) >= launch.size - 1; };
   if (launch.rank == 0 && launch.size > 1) wake_.wait(guard, all_here);
   append(fmt::format("left {}", launch.rank));
   closed_ = true;
   std::error_code ignored;
   if (launch.rank == 0) std::filesystem::remove(options_.file, ignored);
+  return true;
 }
 
 }  // namespace parity

@@ -54,8 +54,9 @@ class UnitFile : public WorkUnits {
   bool lost();
   /// WorkUnits read from an earlier run.
   size_t resumed() const { return resumed_; }
-  /// Everything was computed: waits until all ranks have come, for none may look for a file that is not there any more.
-  void close();
+  /// Everything was computed. Rank 0 waits until all ranks have come, for none may look for a file that is not there
+  /// any more; the others until rank 0 has written the report. False: it never will.
+  bool close();
 
  private:
   void begin();
@@ -67,6 +68,8 @@ class UnitFile : public WorkUnits {
   void write_inputs();
   void watch();
   void look_after(int rank);
+  void look_back();
+  bool killed(int rank);
   void lose(const std::string& why);
   std::string signed_line(const std::string& kind, const std::string& text) const;
   std::string checked(const std::string& line, const std::string& kind) const;

@@ -46,9 +46,20 @@ void UnitFile::look_after(int rank) {
                        options_.launch.size, kToCome.count()));
     return;
   }
-  if (lines_.alive(rank)) return;
+  if (killed(rank)) lose(fmt::format("rank {} was killed", rank));
+}
+
+bool UnitFile::killed(int rank) {
+  if (lines_.alive(rank)) return false;
   lines_.alone([&] { read_new(); });  // it may have left in between
-  if (!left_.contains(rank) && !failed_.contains(rank)) lose(fmt::format("rank {} was killed", rank));
+  return !left_.contains(rank) && !failed_.contains(rank);
+}
+
+// A launcher that ends the others at once (Open MPI on a busy machine: within a few ms) leaves `watch` no time to look.
+void UnitFile::look_back() {
+  if (options_.launch.rank > 0 && killed(0)) return lose("rank 0 was killed");
+  for (int rank = 1; options_.launch.rank == 0 && rank < options_.launch.size && !lost_; ++rank)
+    if (here_.contains(rank) && killed(rank)) lose(fmt::format("rank {} was killed", rank));
 }
 
 void UnitFile::lose(const std::string& why) {
