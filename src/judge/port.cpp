@@ -240,8 +240,9 @@ class PortJudge {
   // Below every limit of size: a change that is known by its direction.
   bool named() {
     if (best_ == nullptr || e_.forced.difference_norm == 0) return false;
-    if (!is_half(e_.reference_dtype) && !best_->fixed_amplitude &&
-        std::abs(best_->fit.amplitude) * best_->fit.size <= limits_.elementwise_library.value * unit_)
+    if (!is_half(e_.reference_dtype) &&
+        std::abs(best_->fit.amplitude) * best_->fit.size <= limits_.elementwise_library.value * unit_ &&
+        !(best_->fixed_amplitude && best_->explained() > limits_.same_bits.value))
       return false;
     if (best_->fault == kGain && best_->free_size > 0 && best_->free_size <= limits_.gain_in_u.value * unit_)
       return false;

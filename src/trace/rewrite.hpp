@@ -41,6 +41,7 @@ using Rewrite = std::function<Results(OpCall&)>;
 /// silently: that fault is impossible here. Other shapes on the way are fine; at a boundary such a value is left out.
 struct Deviation {
   size_t lane = 0;                  // number of the replay that it runs beside
+  bool own_kernels = false;         // beside the recorded kernels: computed by them too, not in fp64 and rounded
   std::map<int, Rewrite> rewrites;  // by index into Program::ops
 };
 

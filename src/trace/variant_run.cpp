@@ -26,7 +26,7 @@ VariantRun::VariantRun(size_t number, Deviation deviation, const Program& progra
           }) {
   executor_.tell_written([this](int64_t id) { return flow_.written_from(id, 0); });
   const ReplayOptions& options = lane.options();
-  if (options.precision == Precision::recorded && options.arithmetic == Arithmetic::kernel)
+  if (options.precision == Precision::recorded && options.arithmetic == Arithmetic::kernel && !deviation_.own_kernels)
     executor_.exact_where_changed();
   // Every rewrite of the results alone begins with the op as it was.
   executor_.compute_once(

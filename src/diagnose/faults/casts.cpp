@@ -11,7 +11,6 @@
 #include "trace/operator.hpp"
 
 namespace parity {
-namespace {
 
 std::optional<at::ScalarType> half_of(const Program& program) {
   for (const Boundary& b : program.boundaries)
@@ -20,6 +19,8 @@ std::optional<at::ScalarType> half_of(const Program& program) {
 }
 
 bool computes_floats(const Op& op) {
+namespace {
+
   return !op.view && (op.opaque.empty() || is_uninitialised(op.kind)) && !op.outputs.empty() && op.outputs[0] &&
          (at::isFloatingType(op.outputs[0]->dtype) || at::isComplexType(op.outputs[0]->dtype));
 }

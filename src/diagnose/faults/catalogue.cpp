@@ -145,10 +145,10 @@ void Catalogue::join(const std::vector<FaultHypothesis>& single) {
 }
 
 std::vector<FaultHypothesis> Catalogue::of_families(int op) const {
-  constexpr std::array kFamilies{norm_faults,        linear_faults,    activation_faults, soft_cap_faults,
-                                 elementwise_faults, attention_faults, rope_faults,       rope_table_faults,
-                                 cache_faults,       order_faults,     cast_placements,   fused_attention,
-                                 fused_bias};
+  constexpr std::array kFamilies{norm_faults,       norm_eps_faults,    linear_faults,    activation_faults,
+                                 soft_cap_faults,   elementwise_faults, attention_faults, rope_faults,
+                                 rope_table_faults, cache_faults,       order_faults,     cast_placements,
+                                 fused_attention,   fused_bias};
   Hypotheses found;
   for (const auto& family : kFamilies) {
     try {
@@ -177,7 +177,7 @@ std::vector<FaultHypothesis> Catalogue::at(int op) const {
   Hypotheses found = with_joint(op);
   for (FaultHypothesis& h : found) {
     h.exact = h.fixed_amplitude || h.gate == Gate::dtype_path || h.valid;
-    const bool recorded = h.wide_op < 0 && changes_no_sum(index_, h);
+    const bool recorded = h.wide_op < 0 && (h.deviation.own_kernels || changes_no_sum(index_, h));
     h.deviation.lane = !h.exact ? replays_.free_size : recorded ? replays_.elementwise : replays_.sums;
     if (h.exact && h.gate != Gate::dtype_path && !h.valid)
       for (auto& [index, rewrite] : h.deviation.rewrites) rewrite = rounded_as_recorded(std::move(rewrite));

@@ -71,7 +71,11 @@ using Hypotheses = std::vector<FaultHypothesis>;
 void add_fault(Hypotheses& to, const ProgramIndex& program, int index, std::string fault, const std::string& what,
                Rewrite rewrite, bool fixed_amplitude = true);
 
+/// The half-width dtype among the program's boundaries, if any.
+std::optional<at::ScalarType> half_of(const Program& program);
+
 // The families. `index`: the op to look at; only hypotheses whose first rewritten op is `index`.
+void norm_eps_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void norm_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void linear_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void activation_faults(const ProgramIndex& program, int index, Hypotheses& to);

@@ -17,8 +17,12 @@ inline constexpr std::array kFactors{.1, .5, 2., 10.};
 
 /// eps of norms by library: nn.LayerNorm, Llama 2 and GPT-2; T5, Flax, Llama 1 and diffusers; Keras.
 inline constexpr double kEpsOfTorch = 1e-5, kEpsOfFlax = 1e-6, kEpsOfKeras = 1e-3;
-/// eps under the root of a vector's norm, which may have none: of F.normalize, of optimisers, and those above.
-inline constexpr std::array kEpsUnderRoot{1e-12, 1e-8, kEpsOfFlax, kEpsOfTorch, kEpsOfKeras};
+/// eps that a port may have taken: of F.normalize and BERT, of optimisers and of vectors' norms, and the powers of ten
+/// between them and Keras'.
+inline constexpr std::array kEpsTried{1e-12, 1e-8, 1e-7, kEpsOfFlax, kEpsOfTorch, 1e-4, kEpsOfKeras};
+/// Relative: what another library's reciprocal root may be off by for a whole row (XLA on CPU: 1e-8 to 5e-8). In half
+/// width an eps that changes less flips the elements that such a root flips.
+inline constexpr double kRootOfLibraries = 0x1p-23;
 
 /// Bases of rotary embeddings: HunyuanVideo; RoFormer, LLaMA and most; DeepSeek Coder; gpt-oss; Llama 3; Qwen 2 and 3,
 /// Mixtral, Code Llama.

@@ -1,4 +1,4 @@
-// LayerNorm and RMSNorm: eps, biased or unbiased variance, gain, bias, mean, per-head statistics.
+// LayerNorm and RMSNorm: biased or unbiased variance, gain, bias, mean, per-head statistics. Their eps: norm_eps.cpp.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -14,9 +14,6 @@ namespace {
 at::Tensor or_ones(const at::Tensor& weight, const at::Tensor& like) {
   return weight.defined() ? weight : at::ones({like.size(-1)}, like.options());
 }
-
-// Of the two that most libraries use the other one.
-double other_eps(double eps) { return eps * eps > kEpsOfTorch * kEpsOfFlax ? kEpsOfFlax : kEpsOfTorch; }
 
 // Over another axis than the last: (x - mean) / sqrt(var + eps), or x / rms.
 at::Tensor normalised(const at::Tensor& x, int64_t axis, double eps, bool centre) {
@@ -58,24 +55,6 @@ void other_reduction(const ProgramIndex& program, int index, Hypotheses& to) {
 // sqrt(n / (n - 1)) less, a root of another mean.
 void vector_norm(const ProgramIndex& program, int index, Hypotheses& to) {
   other_reduction(program, index, to);
-  add_fault(
-      to, program, index, "norm eps", fmt::format("eps under the root, tried {:g} of the mean", kEpsOfFlax),
-      [](OpCall& call) {
-        Results results = call.run_again();
-        const c10::IValue dims = call.value("dim");
-        const double n = dims.isNone() ? 1 : static_cast<double>(call.tensor("self").size(dims.toIntVector().at(0)));
-        results[0] = (results[0]->square() + kEpsOfFlax * n).sqrt();
-        return results;
-      },
-      false);
-  for (const double eps : kEpsUnderRoot)
-    add_fault(to, program, index, "norm eps", fmt::format("eps {:g} under the root of the mean", eps),
-              [eps](OpCall& call) {
-                Results results = call.run_again();
-                const double n = static_cast<double>(call.tensor("self").size(call.value("dim").toIntVector().at(0)));
-                results[0] = (results[0]->square() + eps * n).sqrt();
-                return results;
-              });
   add_fault(to, program, index, "unbiased variance", "divided by n - 1", [](OpCall& call) {
     Results results = call.run_again();
     const double n = static_cast<double>(call.tensor("self").size(call.value("dim").toIntVector().at(0)));
@@ -146,21 +125,6 @@ void norm_gain(const ProgramIndex& program, int index, Hypotheses& to) {
   });
 }
 
-void layer_norm_eps(const ProgramIndex& program, int index, Hypotheses& to) {
-  const double eps = program.number(index, 4).value_or(kEpsOfTorch), other = other_eps(eps);
-  add_fault(
-      to, program, index, "norm eps", fmt::format("eps {:g} differs, tried {:g}", eps, other),
-      [other](OpCall& call) {
-        call.set("eps", other);
-        return call.run_again();
-      },
-      false);
-  add_fault(to, program, index, "norm eps", fmt::format("eps {:g} -> {:g}", eps, kEpsOfKeras), [](OpCall& call) {
-    call.set("eps", kEpsOfKeras);
-    return call.run_again();
-  });
-}
-
 void layer_norm_statistics(const ProgramIndex& program, int index, Hypotheses& to) {
   add_fault(to, program, index, "unbiased variance", "divided by n - 1", [](OpCall& call) {
     Results results = call.run_again();
@@ -184,7 +148,6 @@ void layer_norm_statistics(const ProgramIndex& program, int index, Hypotheses& t
 
 void layer_norm(const ProgramIndex& program, int index, Hypotheses& to) {
   residual_of_norm(program, index, to);
-  layer_norm_eps(program, index, to);
   layer_norm_statistics(program, index, to);
   narrow_layer_norm(program, index, to);
   if (program.argument(index, 2) >= 0) norm_gain(program, index, to);
@@ -193,20 +156,6 @@ void layer_norm(const ProgramIndex& program, int index, Hypotheses& to) {
       call.set("bias", c10::IValue());
       return call.run_again();
     });
-}
-
-// x * rsqrt(mean(x^2) + eps): the addition of eps.
-void rms_eps(const ProgramIndex& program, int index, Hypotheses& to) {
-  const auto eps = program.number(index, 1);
-  if (!eps || *eps <= 0 || *eps > kRecognition.largest_eps || program.ahead(index, "rsqrt", 1) < 0) return;
-  for (const double other : {other_eps(*eps), kEpsOfKeras})
-    add_fault(
-        to, program, index, "norm eps", fmt::format("eps {:g} differs, tried {:g}", *eps, other),
-        [other](OpCall& call) {
-          call.set("other", other);
-          return call.run_again();
-        },
-        other == kEpsOfKeras);
 }
 
 // The mean of squares under a root: over each head alone, or n - 1.
@@ -240,14 +189,6 @@ void rms_mean(const ProgramIndex& program, int index, Hypotheses& to) {
 }
 
 void fused_rms_norm(const ProgramIndex& program, int index, Hypotheses& to) {
-  for (const double other : {kEpsOfFlax, kEpsOfTorch})
-    add_fault(
-        to, program, index, "norm eps", fmt::format("eps differs, tried {:g}", other),
-        [other](OpCall& call) {
-          call.set("eps", other);
-          return call.run_again();
-        },
-        false);
   other_axes(program, index, false, to);
   if (program.argument(index, 2) >= 0) norm_gain(program, index, to);
 }
@@ -258,7 +199,6 @@ void norm_faults(const ProgramIndex& program, int index, Hypotheses& to) {
   const std::string& name = program.op(index).name;
   if (name == "aten::native_layer_norm") layer_norm(program, index, to);
   if (name == "aten::_fused_rms_norm") fused_rms_norm(program, index, to);
-  if (name == "aten::add.Tensor" || name == "aten::add.Scalar") rms_eps(program, index, to);
   if (name == "aten::linalg_vector_norm") vector_norm(program, index, to);
   if (name == "aten::mean.dim") rms_mean(program, index, to);
 }

@@ -1,0 +1,82 @@
+// The eps of norms in ports: far below a rounding it is known by the elements that round otherwise.
+#include <doctest/doctest.h>
+
+#include "jobs/port_job.hpp"
+#include "jobs/rows.hpp"
+#include "jobs/sides.hpp"
+#include "pair/order.hpp"
+#include "program_file.hpp"
+
+namespace parity {
+namespace {
+
+using testing::json;
+using testing::ProgramFile;
+using testing::ref;
+
+struct NormCase {
+  int64_t rows, width;
+  double spread;  // of the input
+  at::ScalarType dtype;
+};
+
+std::vector<at::Tensor> layer_norm_of(const at::Tensor& x, double eps) {
+  const auto [y, mean, root] = at::native_layer_norm(x, {x.size(-1)}, {}, {}, eps);
+  return {y, mean, root};
+}
+
+std::vector<at::Tensor> group_norm_of(const at::Tensor& x, double eps) {
+  const auto [y, mean, root] = at::native_group_norm(x, {}, {}, x.size(0), x.size(1), x.size(2), /*group=*/2, eps);
+  return {y, mean, root};
+}
+
+// The verdict on a port with `value` as the program's result.
+OpResult judged_result(ProgramFile& file, const at::Tensor& value) {
+  const Dump dump = file.dump();
+  const Program program = load_program(dump);
+  std::vector<CandidateTensor> tensors = tensors_of(dump, program);
+  for (CandidateTensor& tensor : tensors)
+    if (at::IntArrayRef(tensor.shape) == value.sizes()) tensor.load = [value] { return value; };
+  const PortPairing pairing = pair_by_name(program, tensors, &program, nullptr);
+  const JobResult result = run_port_job(dump, program, tensors, pairing, {});
+  REQUIRE(!result.rows.empty());
+  return result.rows.front();
+}
+
+OpResult layer_norm_with(const NormCase& c, double recorded, double ported) {
+  at::manual_seed(3);
+  ProgramFile file("layer-norm-eps.h5");
+  const at::Tensor x = (at::randn({c.rows, c.width}) * c.spread).to(c.dtype);
+  file.op("aten::native_layer_norm", {ref(file.leaf(x)), json{c.width}, nullptr, nullptr, recorded},
+          layer_norm_of(x, recorded));
+  return judged_result(file, layer_norm_of(x, ported)[0]);
+}
+
+}  // namespace
+
+TEST_CASE("norm eps: one that turns one element in two hundred over is named, in bf16 and in fp32") {
+  for (const at::ScalarType dtype : {at::kBFloat16, at::kFloat}) {
+    CAPTURE(dtype);
+    const OpResult row = layer_norm_with({64, 104, 1, dtype}, 1e-5, 1e-4);
+    CHECK(row.verdict == Verdict::fail);
+    CHECK(row.diagnosis.starts_with("norm eps"));
+    CHECK(layer_norm_with({64, 104, 1, dtype}, 1e-5, 1e-5).verdict == Verdict::pass);
+  }
+}
+
+TEST_CASE("norm eps: what another library's reciprocal root does as well is not named in half width") {
+  const OpResult row = layer_norm_with({4096, 256, 9, at::kBFloat16}, 1e-5, 1e-6);  // 5.6e-8 of every row
+  REQUIRE(row.forced);
+  CHECK(row.forced->bitwise_equal_share.value_or(1) < 1);
+  CHECK(row.verdict == Verdict::pass);
+}
+
+TEST_CASE("norm eps: a group norm's has its name") {
+  at::manual_seed(4);
+  ProgramFile file("group-norm-eps.h5");
+  const at::Tensor x = at::randn({2, 8, 60}) * .1;
+  file.op("aten::native_group_norm", {ref(file.leaf(x)), nullptr, nullptr, 2, 8, 60, 2, 1e-5}, group_norm_of(x, 1e-5));
+  CHECK(judged_result(file, group_norm_of(x, 1e-6)[0]).diagnosis.starts_with("norm eps"));
+}
+
+}  // namespace parity
