@@ -47,9 +47,18 @@ bool same_arguments(const torch::jit::Stack& a, const torch::jit::Stack& b) {
 }
 
 // The kernel's own complaint as ours.
+// What at::group_norm does before it calls its kernel, which refuses anything else: a value may have got other strides
+// here than in the recorded run (convolutions in fp64 drop channels last).
+void make_fit(const c10::OperatorHandle& handle, torch::jit::Stack& stack) {
+  if (handle.operator_name().name != "aten::native_group_norm" || !stack[0].isTensor()) return;
+  const at::Tensor& input = stack[0].toTensor();
+  stack[0] = input.contiguous(input.suggest_memory_format());
+}
+
 torch::jit::Stack call_boxed(const c10::OperatorHandle& handle, torch::jit::Stack stack) {
   try {
     handle.callBoxed(&stack);
+    make_fit(handle, stack);
   } catch (const std::exception& error) {  // c10::Error, std::bad_alloc, IndexError, …
     throw Error(complaint(error));
   }

@@ -68,7 +68,7 @@ at::Tensor added_up(Arithmetic arithmetic, std::vector<at::Tensor> terms) {
 
 std::optional<Results> run_otherwise(Arithmetic arithmetic, const Op& op, const c10::FunctionSchema& schema,
                                      const torch::jit::Stack& stack, const Kernel& kernel) {
-  for (const auto& table : {valid_products(), valid_norms(), valid_attention()})
+  for (const auto& table : {valid_products(), valid_norms(), valid_attention(), valid_images()})
     for (const ValidForm& form : table)
       if (form.op == op.name) return form.run(ValidCall{schema, stack, arithmetic, kernel});
   return std::nullopt;

@@ -1,5 +1,6 @@
 // The same op by another valid arithmetic: what another library or machine might compute with the same casts. Private
-// to src/trace. One table a sort of op: valid_products.cpp, valid_norms.cpp, valid_attention.cpp.
+// to src/trace. One table a sort of op: valid_products.cpp, valid_norms.cpp, valid_attention.cpp,
+// valid_images.cpp.
 #pragma once
 #include <span>
 
@@ -33,6 +34,12 @@ struct ValidForm {
 std::span<const ValidForm> valid_products();
 std::span<const ValidForm> valid_norms();
 std::span<const ValidForm> valid_attention();
+std::span<const ValidForm> valid_images();
+
+/// The kernel on tensor `name` in the other memory layout (channels last, or rows); results come back in the kernel's
+/// own. LibTorch has kernels for both that sum and round elsewhere: a port that lays out its images otherwise has the
+/// other.
+std::optional<Results> by_other_layout(ValidCall call, std::string_view name);
 
 /// The dtype that sums are taken in: fp32 for half widths, else the tensor's own.
 at::ScalarType sum_dtype(at::ScalarType dtype);

@@ -88,9 +88,11 @@ std::optional<Results> rms_norm(ValidCall call) {
   return results;
 }
 
-// (batch, channels, …): the elements of a group are one row.
+// (batch, channels, …): the elements of a group are one row. `transposed`: LibTorch's kernel for the other memory
+// layout, which takes a group's moments in one pass (6.7 u of a result in fp32 where its kernel for rows loses 1).
 std::optional<Results> group_norm(ValidCall call) {
   if (call.arithmetic == Arithmetic::reordered) return std::nullopt;
+  if (call.arithmetic == Arithmetic::transposed) return by_other_layout(std::move(call), "input");
   const at::Tensor input = call.tensor("input"), weight = call.tensor("weight"), bias = call.tensor("bias");
   const c10::IValue* group = call.find("group");
   if (!input.defined() || group == nullptr || input.dim() < 2 || input.numel() == 0) return std::nullopt;
@@ -103,7 +105,34 @@ std::optional<Results> group_norm(ValidCall call) {
   if (weight.defined()) y = y * weight.to(wide).reshape(channels);
   if (bias.defined()) y = y + bias.to(wide).reshape(channels);
   Results results = call.kernel(call.stack);
-  results[0] = y.to(results[0]->scalar_type()).contiguous();
+  results[0] = at::empty_like(*results[0]).copy_(y);  // strides and all: later kernels ask for them
+  return results;
+}
+
+// Squares of each row, one after the other into one sum, as LibTorch's kernel on one thread: 2.3 u of all values in one
+// direction where two threads lose less than 1.
+at::Tensor squares_in_order(const at::Tensor& rows) {
+  at::Tensor sum = at::zeros({rows.size(0)}, rows.options());
+  const at::Tensor terms = rows.t().contiguous();
+  for (int64_t k = 0; k < terms.size(0); ++k) sum.addcmul_(terms[k], terms[k]);
+  return sum;
+}
+
+// v g / ||v||, a norm for each index of axis `dim`.
+std::optional<Results> weight_norm(ValidCall call) {
+  constexpr int64_t kInOrder = 1 << 16;  // terms that a call each is worth
+  const at::Tensor v = call.tensor("v"), g = call.tensor("g");
+  const c10::IValue* dim = call.find("dim");
+  if (call.arithmetic == Arithmetic::reordered || !v.defined() || !g.defined() || v.numel() == 0) return std::nullopt;
+  const at::ScalarType wide = sum_dtype(v.scalar_type());
+  const at::Tensor rows = v.to(wide).movedim(dim == nullptr ? 0 : dim->toInt(), 0).flatten(1);
+  const bool in_order = call.arithmetic == Arithmetic::transposed && rows.size(1) <= kInOrder;
+  const at::Tensor squares =
+      in_order ? squares_in_order(rows)
+               : mean_of(call.arithmetic, rows * rows).squeeze(-1) * static_cast<double>(rows.size(1));
+  Results results = call.kernel(call.stack);
+  const at::Tensor scale = g.to(wide) / squares.sqrt().reshape(g.sizes());
+  results[0] = at::empty_like(*results[0]).copy_(v.to(wide) * scale);
   return results;
 }
 
@@ -136,6 +165,7 @@ constexpr std::array kNorms{
     ValidForm{"aten::native_layer_norm", layer_norm},
     ValidForm{"aten::_fused_rms_norm", rms_norm},
     ValidForm{"aten::native_group_norm", group_norm},
+    ValidForm{"aten::_weight_norm_interface", weight_norm},
     ValidForm{"aten::_softmax", softmax},
     ValidForm{"aten::rsqrt", rsqrt},
 };

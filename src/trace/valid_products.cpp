@@ -87,16 +87,16 @@ std::optional<Results> baddbmm(ValidCall call) { return multiply(std::move(call)
 // it without oneDNN (other machines; a switch): products rounded to the tensor's dtype, overlapping ones added in it.
 std::optional<Results> convolution(ValidCall call) {
   const c10::IValue *groups = call.find("groups"), *of_transposed = call.find("transposed");
-  if (groups == nullptr || groups->toInt() != 1) return std::nullopt;
   const bool transposed = of_transposed != nullptr && of_transposed->toBool();
+  if (transposed && call.arithmetic == Arithmetic::transposed) {
+    const OtherKernels without_onednn(false);
+    return call.kernel(call.stack);
+  }
+  if (groups == nullptr || groups->toInt() != 1) return std::nullopt;
   const int64_t weight_axis = transposed ? 0 : 1;  // of the input channels
   if (call.arithmetic == Arithmetic::reordered) {
     call.flip("input", 1);
     call.flip("weight", weight_axis);
-    return call.kernel(call.stack);
-  }
-  if (transposed && call.arithmetic == Arithmetic::transposed) {
-    const OtherKernels without_onednn(false);
     return call.kernel(call.stack);
   }
   const at::Tensor input = call.tensor("input"), weight = call.tensor("weight"), bias = call.tensor("bias");
