@@ -1,11 +1,16 @@
 #include "jobs/exercise.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "core/dtype_kind.hpp"
 
 namespace parity {
 namespace {
+
+constexpr size_t kHiddenShown = 5;  // inputs and weights named that nothing compared moves with
 
 void join(std::vector<bool>& into, const std::vector<bool>& other) {
   for (size_t i = 0; i < into.size(); ++i) into[i] = into[i] || other[i];
@@ -97,6 +102,20 @@ std::vector<std::string> Exercise::hidden() const {
       names.push_back(leaf.names.front());
   }
   return names;
+}
+
+std::optional<OpResult> Exercise::hidden_row() const {
+  const std::vector<std::string> names = hidden();
+  if (names.empty()) return std::nullopt;
+  const size_t shown = std::min<size_t>(names.size(), kHiddenShown);
+  OpResult row = untrusted_row(
+      names.front(), "coverage",
+      fmt::format("no compared value moves with {}{}: nothing is shown about it (is a gate or a weight behind it "
+                  "zero? give other values, or record the port between)",
+                  fmt::join(names.begin(), names.begin() + static_cast<int64_t>(shown), ", "),
+                  names.size() > shown ? fmt::format(" and {} more inputs or weights", names.size() - shown) : ""));
+  row.index = static_cast<int64_t>(program_.boundaries.size());
+  return row;
 }
 
 }  // namespace parity

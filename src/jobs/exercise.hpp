@@ -4,10 +4,12 @@
 #include <ATen/ATen.h>
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "core/result.hpp"
 #include "trace/flow.hpp"
 
 namespace parity {
@@ -26,6 +28,8 @@ class Exercise {
 
   /// Names of the float inputs and weights that compared values are computed from, none of which moves with them.
   std::vector<std::string> hidden() const;
+  /// A row that says so; nullopt where there are none.
+  std::optional<OpResult> hidden_row() const;
 
  private:
   using Leaves = std::vector<bool>;  // by index into the program's leaves

@@ -1,22 +1,20 @@
 #include "jobs/port_job.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
 #include <set>
 #include <unordered_map>
 
-#include "core/error.hpp"
 #include "core/glob.hpp"
 #include "core/segment.hpp"
 #include "diagnose/finding.hpp"
 #include "jobs/exercise.hpp"
 #include "jobs/judged_row.hpp"
 #include "jobs/limits.hpp"
-#include "jobs/model_job.hpp"
 #include "jobs/model_logits.hpp"
+#include "jobs/other_selections.hpp"
 #include "jobs/port_coverage.hpp"
 #include "jobs/port_findings.hpp"
 #include "jobs/port_units.hpp"
@@ -24,17 +22,13 @@
 #include "jobs/row_details.hpp"
 #include "jobs/rows.hpp"
 #include "judge/naming.hpp"
-#include "measure/local.hpp"
 #include "measure/measure.hpp"
 #include "pair/layout_advice.hpp"
-#include "pair/model_pairing.hpp"
 #include "pair/segments.hpp"
 #include "trace/lanes.hpp"
 
 namespace parity {
 namespace {
-
-constexpr size_t kHiddenShown = 5;  // inputs and weights named that nothing compared moves with
 
 class PortJob {
  public:
@@ -70,6 +64,7 @@ class PortJob {
       collect();
       for (const std::string& op : reports[kOracle].lowered)
         result_.warnings.push_back("not fp64 in the oracle: " + op);
+      excuse(reports[kRecorded].selections);
       report_coverage(reports[kRecorded].opaque);
     } catch (const Stopped&) {  // what is missing was not looked for, and nothing is said about it
       result_.interrupted = true;
@@ -248,21 +243,16 @@ class PortJob {
       if (wanted(row)) result_.rows.push_back(std::move(row));
     }
     for (OpResult& row : reproduction_.rows()) result_.rows.push_back(std::move(row));
-    report_hidden();
+    if (std::optional<OpResult> row = exercise_.hidden_row(); row && options_.layer == "all")
+      result_.rows.push_back(std::move(*row));
   }
 
-  void report_hidden() {
-    const std::vector<std::string> hidden = exercise_.hidden();
-    if (hidden.empty() || options_.layer != "all") return;
-    const size_t shown = std::min<size_t>(hidden.size(), kHiddenShown);
-    OpResult row = untrusted_row(
-        hidden.front(), "coverage",
-        fmt::format("no compared value moves with {}{}: nothing is shown about it (is a gate or a weight behind it "
-                    "zero? give other values, or record the port between)",
-                    fmt::join(hidden.begin(), hidden.begin() + static_cast<int64_t>(shown), ", "),
-                    hidden.size() > shown ? fmt::format(" and {} more inputs or weights", hidden.size() - shown) : ""));
-    row.index = static_cast<int64_t>(program_.boundaries.size());
-    result_.rows.push_back(std::move(row));
+  // Rows whose selection of tokens the candidate's values decide otherwise say so.
+  void excuse(const std::vector<OtherSelection>& found) {
+    OtherSelections selections(program_, segments_, units_.ancestors(), found);
+    for (OpResult& row : result_.rows)
+      if (const PortPair* pair = selections.concerns(row) ? by_boundary_[row.index] : nullptr)
+        selections.excuse(row, candidate_[pair->candidate].shape);
   }
 
   const Dump& dump_;

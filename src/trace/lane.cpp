@@ -192,6 +192,7 @@ void Lane::take_opaque(const Op& op, int i) {
 }
 
 void Lane::execute(const Op& op, int i) {
+  note_selection(op, i);
   const OpFlow& flow = flow_.ops[i];
   if (flow.fresh.empty() && flow.writes.empty()) return;  // .item(), checks: their result is a literal of later ops
   const bool uninitialised = is_uninitialised(op.kind);

@@ -63,6 +63,7 @@ class Lane {
   at::Tensor adopt(const at::Tensor& tensor, int64_t id) const;
   void take_stored(const Op& op);
   void take_opaque(const Op& op, int index);
+  void note_selection(const Op& op, int index);  // other_selection.cpp
   void put(const Value& output, at::Tensor tensor);
   void execute(const Op& op, int index);
   void replace(int64_t id, const at::Tensor& value, const at::Tensor& replacement);

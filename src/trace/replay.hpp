@@ -46,10 +46,18 @@ struct ReplayOptions {
   bool differentiable = false;  // a part's ops leave a graph for autograd when the caller's gradient mode is on
 };
 
+/// A data-dependent op (nonzero: which tokens an expert gets) whose recorded result was taken, although the values at
+/// hand select otherwise.
+struct OtherSelection {
+  size_t op = 0;                       // index into Program::ops
+  int64_t recorded = 0, selected = 0;  // rows; as many where only others are meant
+};
+
 struct ReplayReport {
-  std::vector<std::string> opaque;   // "path (op): reason" for every op whose stored values were taken
-  std::vector<std::string> lowered;  // fp64 only: ops whose result was not fp64 although a float, and was raised
-                                     // afterwards: the oracle has a floor there
+  std::vector<std::string> opaque;         // "path (op): reason" for every op whose stored values were taken
+  std::vector<std::string> lowered;        // fp64 only: ops whose result was not fp64 although a float, and was raised
+                                           // afterwards: the oracle has a floor there
+  std::vector<OtherSelection> selections;  // Precision::recorded with Arithmetic::kernel only
 };
 
 /// Called at every boundary, in order, with the value the replay computed. Returning a tensor makes the replay go on
