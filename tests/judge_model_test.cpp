@@ -74,6 +74,22 @@ TEST_CASE("judge: a limit on the share of equal elements says something or is le
   }
 }
 
+TEST_CASE("judge: recorded bits pass on every machine, other bits only where this machine's replay has them") {
+  const auto copy_on_another_machine = [](double recorded_share, double replay_share) {
+    OpResult row;
+    row.kind = "copy";
+    row.forced = stats_of_row(recorded_share == 1 ? 0 : 1e-7, recorded_share);
+    JudgeInput in;
+    in.same_machine = stats_of_row(replay_share == 1 ? 0 : 1e-7, replay_share);
+    in.null = {replay_share, 1e-7, 3};
+    judge_local(row, in);
+    return row.verdict;
+  };
+  CHECK(copy_on_another_machine(1, .4) == Verdict::pass);  // top-k of a router's logits, recorded on another CPU
+  CHECK(copy_on_another_machine(.4, .4) == Verdict::fail);
+  CHECK(copy_on_another_machine(.9, 1) == Verdict::fail);
+}
+
 TEST_CASE("judge: the free run is held to the op's own rounding, wherever it falls") {
   const double rounding = 4e-8;
   CHECK(free_row(1.9 * rounding, rounding).verdict == Verdict::pass);
