@@ -105,7 +105,7 @@ def parser():
     c.add_argument("--jobs", type=int, default=1)
     c.add_argument("--limit", type=int, default=120, help="seconds a compare may take")
     c.add_argument("--json", type=Path, help="write all rows")
-    c.add_argument("--totals", action="store_true", help="leave out the list of what went wrong (for held_out and fresh)")
+    c.add_argument("--totals", action="store_true", help="leave out the list of what went wrong (for held_out and closed sets)")
     c = command("nameless", _nameless, "names made meaningless and a gross fault in the middle: is the first divergence still at its module?")
     c.add_argument("--faults", type=_number, default=1, metavar="K", help="faults of each family and dtype (default 1)")
     c.add_argument("--limit", type=int, default=120, help="seconds a compare may take")

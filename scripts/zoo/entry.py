@@ -25,14 +25,14 @@ class Entry:
     dtypes: tuple = BOTH
     batch: bool = True       # samples do not see each other: the batch may be split
     tables: bool = False     # computed tables are in the model's dtype: the class makes them in torch's default dtype, which from_pretrained sets
-    fresh: bool = False      # one of catalogue/fresh
+    closed: str = ""         # the closed set it belongs to: a folder of catalogue/
     kernels: dict = field(default_factory=dict, compare=False)
 
     @property
     def half(self):
-        """The rule: odd check sums of the names are held out. It knows nothing of the models and never changes. Those of catalogue/fresh are a set of their own."""
-        if self.fresh:
-            return "fresh"
+        """The rule: odd check sums of the names are held out. It knows nothing of the models and never changes. A closed set is one by itself."""
+        if self.closed:
+            return self.closed
         return "held_out" if zlib.crc32(self.name.encode()) & 1 else "development"
 
     @property

@@ -5,7 +5,7 @@ import json
 import multiprocessing
 import sys
 
-from . import unit
+from . import CLOSED, HALVES, unit
 from .cases import number
 from .catalogue import ENTRIES
 from .tables import wrong
@@ -16,7 +16,7 @@ SAMPLE = dict(half="development", entries=3, faults=3, benign=2)   # what CI run
 def selection(families="*", half="all", dtypes=("fp32", "bf16"), sample=False):
     """[(entry, dtype)]; with `sample` some of each kind, one dtype of each in turn. Raises ValueError where nothing is selected."""
     patterns, half = families.split(","), SAMPLE["half"] if sample else half
-    halves = ("development", "held_out") if half == "all" else (half,)   # `fresh` is scored when it is named, and never by the way
+    halves = [h for h in HALVES if h not in CLOSED] if half == "all" else [half]   # a closed set is scored when it is named, and never by the way
     some = [e for e in ENTRIES.values() if any(fnmatch.fnmatch(e.name, p) for p in patterns) and e.half in halves]
     if sample:
         units = [(e, d) for i, e in enumerate(_sampled(some)) for d in dtypes if d in e.dtypes and (d == dtypes[i % len(dtypes)] or len(e.dtypes) == 1)]

@@ -3,7 +3,6 @@
     python -m pytest tests/python/test_zoo.py     needs torch, transformers, diffusers
 """
 import dataclasses
-import importlib
 import sys
 from pathlib import Path
 
@@ -21,58 +20,12 @@ zoo.quiet()
 from selftest_models import capture, kernels  # noqa: E402
 from zoo import benign, cases, check, dry, runner, tables, truth, unit  # noqa: E402
 from zoo.benign import Change  # noqa: E402
-from zoo.catalogue import ENTRIES, audio, diffusion, fresh, language, text_encoders, vision  # noqa: E402
+from zoo.catalogue import ENTRIES  # noqa: E402
 from zoo.entry import KINDS  # noqa: E402
 from zoo.intervals import share, wilson  # noqa: E402
 from zoo.operators import OPERATORS  # noqa: E402
 
-FORBIDDEN = ("gemma", "phi", "glm", "cohere", "deepseek", "mamba", "whisper", "swin", "convnext", "unet2dcondition", "flux", "ltx", "cogvideox", "hunyuanvideo")
-FORBIDDEN_FRESH = (*FORBIDDEN, "bert", "vit", "llama", "skyreels", "wan")   # and whatever the suite of pairs was made with: another test
-
-
 # --- the list -----------------------------------------------------------------------------------------------------------------
-def of_set(half):
-    return [e for e in ENTRIES.values() if e.half == half]
-
-
-def source_of(entry):
-    """The file that the model's class is written in."""
-    library, *_config, name = entry.model.split(":")
-    return getattr(importlib.import_module(library), name).__module__
-
-
-def test_the_list_is_large_enough_and_in_three_sets():
-    assert sum(len(of_set(half)) for half in zoo.HALVES) == len(ENTRIES)
-    assert len(of_set("development")) + len(of_set("held_out")) >= 30 and len(of_set("fresh")) >= 14
-    for half in zoo.HALVES:
-        assert {e.kind for e in of_set(half)} == set(KINDS)
-
-
-def test_no_forbidden_model_is_in_a_set():
-    assert not [e.model for e in ENTRIES.values() for word in FORBIDDEN if word in e.model.lower()]
-    assert not [e.model for e in of_set("fresh") for word in FORBIDDEN_FRESH if word in e.model.lower() or word in e.name]
-
-
-def test_no_model_is_in_two_sets():
-    """Neither by its name in the list, which would replace the other entry, nor by the file it is written in; nor one of the suite of pairs."""
-    parts = (language, text_encoders, vision, audio, diffusion, fresh)
-    names = [e.name for part in parts for e in part.ENTRIES]
-    assert len(names) == len(set(names)) == len(ENTRIES)
-    development, held_out, unseen = ({source_of(e) for e in of_set(half)} for half in zoo.HALVES)
-    assert not development & held_out
-    pairs = {f"transformers.models.{name}.modeling_{name}" for name in ("gpt2", "gpt_oss", "qwen3", "umt5")}
-    assert not unseen & (development | held_out | pairs)
-
-
-def test_the_fresh_set_is_scored_only_by_its_name():
-    assert {e.name for e, _d in runner.selection(half="fresh")} == {e.name for e in of_set("fresh")}
-    assert {d for _e, d in runner.selection(half="fresh")} == {"fp32", "bf16"}
-    for units in (runner.selection(), runner.selection(sample=True)):
-        assert not [e.name for e, _d in units if e.fresh]
-    with pytest.raises(ValueError, match="no family is called rwkv"):
-        runner.selection("rwkv")
-
-
 def test_a_dry_run_asks_nobody(tmp_path, monkeypatch):
     monkeypatch.setattr(check, "compare", lambda *_: pytest.fail("parity-check was asked"))
     rows = unit.run(ENTRIES["bert"], "fp32", None, 1, 1, elsewhere=False)
@@ -81,11 +34,6 @@ def test_a_dry_run_asks_nobody(tmp_path, monkeypatch):
     said = dry.text([*rows, {**rows[-1], "refused": "does not run: RuntimeError: x"}])
     assert "1 faults,  1 benign" in said and "1 x does not run" in said and "x does not run:" not in said
     assert not any(map(tables.wrong, rows))
-
-
-def test_halves_are_fixed_for_ever():
-    assert {name: ENTRIES[name].half for name in ("llama", "bert", "pixart", "unet2d")} == {
-        "llama": "held_out", "bert": "development", "pixart": "held_out", "unet2d": "development"}
 
 
 @pytest.mark.parametrize("name", ENTRIES)
