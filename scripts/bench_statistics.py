@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """All statistics of a pair of tensors in memory, beside torch.testing.assert_close, numpy.allclose and numpy.percentile, in one run.
 
-    bench_statistics.py                            fp32 and bf16, 1 KiB to 256 MiB a side
-    bench_statistics.py --bytes 1024,1073741824    other sizes
+    bench_statistics.py                            fp32 and bf16, 1 KiB to 1 GiB a side
+    bench_statistics.py --bytes 1024,268435456     other sizes
     bench_statistics.py --plot FILE.svg            GB/s over size, drawn by gnuplot
     bench_statistics.py --json FILE                the figures
 
@@ -95,7 +95,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", default=str(ROOT / "build/dev/parity-check"))
     parser.add_argument("--dtypes", default="fp32,bf16", type=lambda text: text.split(","))
-    parser.add_argument("--bytes", default="1024,65536,4194304,268435456", type=lambda text: [int(part) for part in text.split(",")])
+    parser.add_argument("--bytes", default="1024,65536,4194304,268435456,1073741824", type=lambda text: [int(part) for part in text.split(",")])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--plot", help="write an SVG")

@@ -93,6 +93,20 @@ TEST_CASE("spread: worst elements, largest first, the earlier of equal ones firs
   CHECK(worst_elements(r, r).empty());
 }
 
+TEST_CASE("spread: worst elements of many blocks, the earlier of equal ones first") {
+  const int64_t n = 150001;
+  const at::Tensor r = at::zeros({n}, at::kFloat), c = at::floor(random({n}, 11, at::kFloat).abs() * 4);
+  const auto v = to_vector(c);
+  const double most = *std::max_element(v.begin(), v.end());
+  std::vector<int64_t> order;
+  for (double size = most; size > 0 && order.size() < 8; --size)
+    for (int64_t i = 0; i < n && order.size() < 8; ++i)
+      if (v[static_cast<size_t>(i)] == size) order.push_back(i);
+  const auto worst = worst_elements(r, c);
+  REQUIRE(worst.size() == order.size());
+  for (size_t i = 0; i < order.size(); ++i) CHECK(worst[i].index == std::vector<int64_t>{order[i]});
+}
+
 TEST_CASE("spread: worst elements agree with a sort, what one side alone cannot count comes first") {
   at::Tensor r = random({40, 50}, 9, at::kBFloat16),
              c = (r.to(at::kDouble) * (1 + .1 * random({40, 50}, 10))).to(at::kBFloat16);

@@ -1,9 +1,9 @@
 // What is measured about frames: values computed by hand, and plain loops over the definitions.
 #include <doctest/doctest.h>
-#include <hwy/targets.h>
 
 #include <random>
 
+#include "instruction_sets.hpp"
 #include "video/measure.hpp"
 #include "video_clips.hpp"
 
@@ -27,17 +27,6 @@ Frame near(const Frame& of, unsigned seed) {
     out.as<uint8_t>()[i] =
         static_cast<uint8_t>(std::clamp<int>(out.as<uint8_t>()[i] + static_cast<int>(random() % 21) - 10, 0, 255));
   return out;
-}
-
-/// All that this processor has and the kernels are compiled for.
-template <class Work>
-void on_every_instruction_set(Work work) {
-  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
-    hwy::SetSupportedTargetsForTest(target);
-    CAPTURE(std::string(hwy::TargetName(target)));
-    work();
-  }
-  hwy::SetSupportedTargetsForTest(0);
 }
 
 /// The definition, window by window: Wang et al. 2004, equations 13-16.

@@ -9,41 +9,20 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
-#include <bit>
+
+#include "kernels/cpu/compare_bits-inl.hpp"
+#include "kernels/cpu/marked-inl.hpp"
+#include "kernels/cpu/turned-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace parity::kernels::HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
 
-using D = hn::ScalableTag<double>;
-using V = hn::Vec<D>;
+static_assert(kTurned == kWord && kBitsWord == kWord);
 
-struct LoadFp64 {
-  using Element = double;
-  static HWY_INLINE V vector(const double* p) { return hn::LoadU(D(), p); }
-};
+enum class Keep { none, above, all };
 
-struct LoadFp32 {
-  using Element = float;
-  static HWY_INLINE V vector(const float* p) { return hn::PromoteTo(D(), hn::LoadU(hn::Rebind<float, D>(), p)); }
-};
-
-struct LoadBf16 {
-  using Element = uint16_t;
-  static HWY_INLINE V vector(const uint16_t* p) {
-    const hn::Rebind<uint32_t, D> u32;
-    const auto bits = hn::ShiftLeft<16>(hn::PromoteTo(u32, hn::LoadU(hn::Rebind<uint16_t, D>(), p)));
-    return hn::PromoteTo(D(), hn::BitCast(hn::Rebind<float, D>(), bits));
-  }
-};
-
-struct LoadFp16 {
-  using Element = uint16_t;
-  static HWY_INLINE V vector(const uint16_t* p) {
-    const auto half = hn::LoadU(hn::Rebind<hwy::float16_t, D>(), reinterpret_cast<const hwy::float16_t*>(p));
-    return hn::PromoteTo(D(), hn::PromoteTo(hn::Rebind<float, D>(), half));
-  }
-};
+HWY_INLINE V widened(const double* p) { return hn::LoadU(D(), p); }
+HWY_INLINE V widened(const float* p) { return hn::PromoteTo(D(), hn::LoadU(hn::Rebind<float, D>(), p)); }
 
 HWY_INLINE double total(V v) { return hn::GetLane(hn::SumOfLanes(D(), v)); }
 
@@ -53,15 +32,17 @@ struct Accumulator {
   // Written out: g++ gives an implicit constructor no target attribute and then cannot inline into it.
   HWY_INLINE Accumulator() { max_d = sum_d = sum_dd = sum_r = sum_rr = sum_dr = hn::Zero(D()); }
 
-  HWY_INLINE void add(V r, V c, double* abs_d) {
+  /// Returns |d|. `kPositive`: no r is below zero.
+  template <bool kPositive>
+  HWY_INLINE V add(V r, V c) {
     const V d = hn::Sub(c, r), magnitude = hn::Abs(d);
-    hn::StoreU(magnitude, D(), abs_d);
     max_d = hn::Max(max_d, magnitude);
     sum_d = hn::Add(sum_d, magnitude);
     sum_dd = hn::MulAdd(d, d, sum_dd);
-    sum_r = hn::Add(sum_r, hn::Abs(r));
+    sum_r = hn::Add(sum_r, kPositive ? r : hn::Abs(r));
     sum_rr = hn::MulAdd(r, r, sum_rr);
     sum_dr = hn::MulAdd(d, r, sum_dr);
+    return magnitude;
   }
 
   HWY_INLINE BlockSums sums() const {
@@ -74,34 +55,160 @@ struct Accumulator {
   }
 };
 
-constexpr size_t kMaxLanes = HWY_MAX_BYTES / sizeof(double);
+/// What lies ahead is asked for while a word is summed: memory then has something to do all the time. For the second
+/// level of cache: for the first, no more lines can be under way than it has fill buffers.
+HWY_INLINE void ask_for_line(const void* p) { __builtin_prefetch(static_cast<const char*>(p) + kBlockAhead, 0, 2); }
+template <class T>
+HWY_INLINE void ask_for_word(const T* p) {
+  for (int64_t i = 0; i < kWord; i += 64 / static_cast<int64_t>(sizeof(T))) ask_for_line(p + i);
+}
 
-template <class Load>
-BlockSums sums(const typename Load::Element* r, const typename Load::Element* c, int64_t n, double* abs_d) {
+/// kWord pairs; returns their marks.
+template <Keep kKeep, bool kPositive, class T>
+HWY_INLINE uint64_t add_word(const T* r, const T* c, Accumulator& acc, V above, double* abs_d) {
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(D()));
+  uint64_t marks = 0;
+  for (int64_t k = 0; k < kWord; k += lanes) {
+    const V magnitude = acc.add<kPositive>(widened(r + k), widened(c + k));
+    if constexpr (kKeep != Keep::none) hn::StoreU(magnitude, D(), abs_d + k);
+    if constexpr (kKeep == Keep::above) marks |= bits_of(hn::Gt(magnitude, above)) << k;
+  }
+  return marks;
+}
+
+/// n pairs, whole words; `beside(i)` is called before the word at i. `kPositive`: no r is below zero.
+template <Keep kKeep, bool kPositive, class T, class Beside>
+BlockSums sums_of_words(const T* r, const T* c, int64_t n, const Beside& beside, BlockDifferences* differences) {
+  alignas(64) double kept[kBlock];  // a store across cache lines costs twice
+  uint64_t marks[kBlock / kWord];
+  double* abs_d = kKeep == Keep::all ? differences->out : kept;
+  const V above = hn::Set(D(), kKeep == Keep::above ? differences->above : 0);
   Accumulator acc;
-  int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) acc.add(Load::vector(r + i), Load::vector(c + i), abs_d + i);
-  if (i < n) {  // the rest, padded with pairs of zeros: they add nothing to a sum or a maximum
-    typename Load::Element rest_r[kMaxLanes] = {}, rest_c[kMaxLanes] = {};
-    double rest_d[kMaxLanes];
-    std::copy(r + i, r + n, rest_r);
-    std::copy(c + i, c + n, rest_c);
-    acc.add(Load::vector(rest_r), Load::vector(rest_c), rest_d);
-    std::copy(rest_d, rest_d + (n - i), abs_d + i);
+  for (int64_t i = 0; i < n; i += kWord) {
+    beside(i);
+    marks[i / kWord] = add_word<kKeep, kPositive>(r + i, c + i, acc, above, abs_d + i);
+  }
+  if constexpr (kKeep == Keep::all) differences->count = n;
+  if constexpr (kKeep == Keep::above) {
+    double* out = differences->out;
+    for (int64_t i = 0; i < n; i += kWord) out += copy_marked(abs_d + i, marks[i / kWord], out);
+    differences->count = out - differences->out;
   }
   return acc.sums();
 }
 
-BlockSums sums_fp64(const double* r, const double* c, int64_t n, double* abs_d) {
-  return sums<LoadFp64>(r, c, n, abs_d);
+template <bool kPositive, class T, class Beside>
+BlockSums sums_of_words(const T* r, const T* c, int64_t n, const Beside& beside, BlockDifferences* differences) {
+  if (differences == nullptr) return sums_of_words<Keep::none, kPositive>(r, c, n, beside, differences);
+  if (differences->above < 0) return sums_of_words<Keep::all, kPositive>(r, c, n, beside, differences);
+  return sums_of_words<Keep::above, kPositive>(r, c, n, beside, differences);
 }
-BlockSums sums_fp32(const float* r, const float* c, int64_t n, double* abs_d) { return sums<LoadFp32>(r, c, n, abs_d); }
-BlockSums sums_bf16(const uint16_t* r, const uint16_t* c, int64_t n, double* abs_d) {
-  return sums<LoadBf16>(r, c, n, abs_d);
+
+constexpr int64_t padded(int64_t n) { return (n + kWord - 1) / kWord * kWord; }
+
+/// A block in fp32 or fp64, its last word filled with pairs of zeros: these add nothing to a sum or a maximum.
+template <class T>
+struct Padded {
+  alignas(64) T r[kBlock], c[kBlock];
+};
+
+/// Of all differences the first n are those of pairs: what filled the last word comes last.
+void leave_out_padding(int64_t n, BlockDifferences* differences) {
+  if (differences != nullptr) differences->count = std::min(differences->count, n);
 }
-BlockSums sums_fp16(const uint16_t* r, const uint16_t* c, int64_t n, double* abs_d) {
-  return sums<LoadFp16>(r, c, n, abs_d);
+
+template <class T>
+BlockFigures figures_of_words(const T* r, const T* c, int64_t n, BlockDifferences* differences) {
+  using U = hwy::MakeUnsigned<T>;
+  BitsFound<U> found;
+  const auto beside = [&](int64_t i) HWY_ATTR {
+    ask_for_word(r + i);
+    ask_for_word(c + i);
+    found.add(reinterpret_cast<const U*>(r + i), reinterpret_cast<const U*>(c + i), kWord);
+  };
+  const auto sums = sums_of_words<false>(r, c, n, beside, differences);
+  return {sums, found.bits()};
+}
+
+template <class T>
+BlockFigures figures(const T* r, const T* c, int64_t n, BlockDifferences* differences) {
+  if (n % kWord == 0) return figures_of_words(r, c, n, differences);
+  Padded<T> block;
+  std::fill(std::copy(r, r + n, block.r), block.r + padded(n), T(0));
+  std::fill(std::copy(c, c + n, block.c), block.c + padded(n), T(0));
+  BlockFigures out = figures_of_words(block.r, block.c, padded(n), differences);
+  leave_out_padding(n, differences);
+  out.bits.equal -= padded(n) - n;
+  out.bits.zeros -= padded(n) - n;
+  return out;
+}
+
+BlockFigures figures_fp64(const double* r, const double* c, int64_t n, BlockDifferences* differences) {
+  return figures(r, c, n, differences);
+}
+BlockFigures figures_fp32(const float* r, const float* c, int64_t n, BlockDifferences* differences) {
+  return figures(r, c, n, differences);
+}
+
+constexpr int64_t kFourLines = 4 * 64 / sizeof(uint16_t);
+
+/// One cache line of four, the `line`-th. The passes that come before the sums ask for their part: if the sums asked
+/// for all it would be too much at once, and nothing was asked for in between (.5 in place of .65 of the memory's
+/// pace).
+HWY_INLINE void ask_for_quarter(int64_t i, const uint16_t* r, const uint16_t* c, int64_t line) {
+  if (i % kFourLines != 0) return;
+  ask_for_line(r + i + kFourLines / 4 * line);
+  ask_for_line(c + i + kFourLines / 4 * line);
+}
+
+/// The bits, in a loop of their own: in that of `turn` they took three times as long.
+BlockBits bits_ahead(const uint16_t* r, const uint16_t* c, int64_t n) {
+  BitsFound<uint16_t> found;
+  int64_t i = 0;
+  for (; i + kFourLines <= n; i += kFourLines) {
+    ask_for_quarter(i, r, c, 0);
+    found.add(r + i, c + i, kFourLines);
+  }
+  BlockBits out = found.bits();
+  const BlockBits last = bits_of_pairs(r + i, c + i, n - i);
+  return {std::max(out.max_ulp, last.max_ulp), out.equal + last.equal, out.zeros + last.zeros};
+}
+
+/// A block of a 16-bit format in fp32, both sides with the sign of r taken off: |r|, and c turned with it. Sums are the
+/// same, and |r| is not to be taken again.
+template <class Format>
+void turn(const uint16_t* r, const uint16_t* c, int64_t n, Padded<float>& out) {
+  int64_t i = 0;
+  for (; i + kWord <= n; i += kWord) {
+    ask_for_quarter(i, r, c, 1);
+    turn_word<Format>(r + i, c + i, out.r + i, out.c + i);
+  }
+  if (i == n) return;
+  uint16_t last_r[kWord] = {}, last_c[kWord] = {};
+  std::copy(r + i, r + n, last_r);
+  std::copy(c + i, c + n, last_c);
+  turn_in_order<Format>(last_r, last_c, out.r + i, out.c + i);
+}
+
+template <class Format>
+BlockFigures figures_turned(const uint16_t* r, const uint16_t* c, int64_t n, BlockDifferences* differences) {
+  Padded<float> block;
+  const BlockBits bits = bits_ahead(r, c, n);
+  turn<Format>(r, c, n, block);
+  const auto beside = [&](int64_t i) HWY_ATTR {
+    ask_for_word(r + i);
+    ask_for_word(c + i);
+  };
+  const auto sums = sums_of_words<true>(block.r, block.c, padded(n), beside, differences);
+  leave_out_padding(n, differences);
+  return {sums, bits};
+}
+
+BlockFigures figures_bf16(const uint16_t* r, const uint16_t* c, int64_t n, BlockDifferences* differences) {
+  return figures_turned<Bf16>(r, c, n, differences);
+}
+BlockFigures figures_fp16(const uint16_t* r, const uint16_t* c, int64_t n, BlockDifferences* differences) {
+  return figures_turned<Fp16>(r, c, n, differences);
 }
 
 BlockProducts products(const double* a, const double* b, const double* c, int64_t n) {
@@ -120,154 +227,32 @@ BlockProducts products(const double* a, const double* b, const double* c, int64_
   return out;
 }
 
-/// Of two numbers as sign and magnitude: magnitudes on one side of zero are subtracted, on different sides they add up.
-template <class U>
-U ulp_distance(U r, U c) {
-  constexpr U kMagnitude = U(U(~U(0)) >> 1);
-  const U mr = U(r & kMagnitude), mc = U(c & kMagnitude);
-  return U(r ^ c) > kMagnitude ? U(mr + mc) : U(std::max(mr, mc) - std::min(mr, mc));
-}
-
-template <class U>
-BlockBits bits(const U* r, const U* c, int64_t n) {
-  constexpr U kMagnitude = U(U(~U(0)) >> 1);
-  const hn::ScalableTag<U> u;
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(u));
-  const auto magnitude = hn::Set(u, kMagnitude);
-  auto apart = hn::Zero(u), unlike = hn::Zero(u);
-  BlockBits out;
-  int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    const auto vr = hn::LoadU(u, r + i), vc = hn::LoadU(u, c + i);
-    apart = hn::Max(apart, hn::Sub(hn::Max(vr, vc), hn::Min(vr, vc)));  // the ULP distance where the signs agree
-    unlike = hn::Or(unlike, hn::Xor(vr, vc));
-    out.equal += static_cast<int64_t>(hn::CountTrue(u, hn::Eq(vr, vc)));
-    out.zeros += static_cast<int64_t>(hn::CountTrue(u, hn::Eq(hn::And(vr, magnitude), hn::Zero(u))));
-  }
-  U lane[HWY_MAX_BYTES / sizeof(U)], any = 0;
-  hn::StoreU(unlike, u, lane);
-  for (int64_t k = 0; k < lanes; ++k) any = U(any | lane[k]);
-  if (any > kMagnitude) {  // some pair lies on both sides of zero: rare, so worth a second look
-    for (int64_t k = 0; k < i; ++k) out.max_ulp = std::max<uint64_t>(out.max_ulp, ulp_distance(r[k], c[k]));
-  } else {
-    hn::StoreU(apart, u, lane);
-    out.max_ulp = *std::max_element(lane, lane + lanes);
-  }
-  for (; i < n; ++i) {
-    out.max_ulp = std::max<uint64_t>(out.max_ulp, ulp_distance(r[i], c[i]));
-    out.equal += r[i] == c[i];
-    out.zeros += (r[i] & kMagnitude) == 0;
-  }
-  return out;
-}
-
-BlockBits bits8(const uint8_t* r, const uint8_t* c, int64_t n) { return bits(r, c, n); }
-BlockBits bits16(const uint16_t* r, const uint16_t* c, int64_t n) { return bits(r, c, n); }
-BlockBits bits32(const uint32_t* r, const uint32_t* c, int64_t n) { return bits(r, c, n); }
-BlockBits bits64(const uint64_t* r, const uint64_t* c, int64_t n) { return bits(r, c, n); }
-
-constexpr int64_t kWord = 64;  // comparisons whose results are the bits of one integer
-
-/// Bit i is whether a[i] is `test`ed true, of kWord elements.
-template <class Test>
-HWY_INLINE uint64_t word_of(const double* a, Test&& test) {
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(D()));
-  uint64_t word = 0;
-  for (int64_t k = 0; k < kWord; k += lanes) {
-    uint8_t bits[8];  // of at most eight lanes
-    hn::StoreMaskBits(D(), test(hn::LoadU(D(), a + k)), bits);
-    word |= static_cast<uint64_t>(bits[0]) << k;
-  }
-  return word;
-}
-
-// One copy for each bit set, the first four whether set or not: a loop over four bits of 64, the usual number, would
-// end at another count each time and be mispredicted. Compress would be shorter, but Highway 1.0's copies a table of 2
-// KiB to the stack at every call (g++ 12): six times slower.
-HWY_INLINE int64_t copy_of_word(const double* a, uint64_t word, double* out) {
-  const int64_t all = std::popcount(word);
-  for (int64_t k = 0; k < kBlockSpill; ++k, word &= word - 1) out[k] = a[std::countr_zero(word) & (kWord - 1)];
-  for (int64_t k = kBlockSpill; word != 0; ++k, word &= word - 1) out[k] = a[std::countr_zero(word)];
-  return all;
-}
-
-int64_t above(const double* a, int64_t n, double low, double* out) {
-  const V bound = hn::Set(D(), low);
-  int64_t i = 0, found = 0;
-  for (; i + kWord <= n; i += kWord)
-    found += copy_of_word(a + i, word_of(a + i, [&](V v) HWY_ATTR { return hn::Gt(v, bound); }), out + found);
-  for (; i < n; ++i) {
-    out[found] = a[i];
-    found += a[i] > low;
-  }
-  return found;
-}
-
-BlockFound between(const double* a, int64_t n, const BlockInterval& k, double* inside) {
-  const V low = hn::Set(D(), k.low), high = hn::Set(D(), k.high), tie = hn::Set(D(), k.tie);
-  BlockFound all;
-  int64_t i = 0;
-  for (; i + kWord <= n; i += kWord) {
-    const uint64_t over = word_of(a + i, [&](V v) HWY_ATTR { return hn::Gt(v, low); }),
-                   tied = word_of(a + i, [&](V v) HWY_ATTR { return hn::Eq(v, tie); }),
-                   under = word_of(a + i, [&](V v) HWY_ATTR { return hn::Lt(v, high); });
-    all.above += std::popcount(over);
-    all.tied += std::popcount(tied);
-    all.inside += copy_of_word(a + i, over & under & ~tied, inside + all.inside);
-  }
-  for (; i < n; ++i) {
-    const bool over = a[i] > k.low, tied = a[i] == k.tie;
-    all.above += over;
-    all.tied += tied;
-    inside[all.inside] = a[i];
-    all.inside += over && a[i] < k.high && !tied;
-  }
-  return all;
-}
-
 }  // namespace parity::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace parity::kernels {
 
-HWY_EXPORT(sums_fp64);
-HWY_EXPORT(sums_fp32);
-HWY_EXPORT(sums_bf16);
-HWY_EXPORT(sums_fp16);
-HWY_EXPORT(bits8);
-HWY_EXPORT(bits16);
-HWY_EXPORT(bits32);
-HWY_EXPORT(bits64);
+HWY_EXPORT(figures_fp64);
+HWY_EXPORT(figures_fp32);
+HWY_EXPORT(figures_bf16);
+HWY_EXPORT(figures_fp16);
 HWY_EXPORT(products);
-HWY_EXPORT(above);
-HWY_EXPORT(between);
 
-BlockSums block_sums_fp64(const double* r, const double* c, int64_t n, double* abs_d) {
-  return HWY_DYNAMIC_DISPATCH(sums_fp64)(r, c, n, abs_d);
+BlockFigures compare_block(const double* r, const double* c, int64_t n, BlockDifferences* differences) {
+  return HWY_DYNAMIC_DISPATCH(figures_fp64)(r, c, n, differences);
 }
-BlockSums block_sums_fp32(const float* r, const float* c, int64_t n, double* abs_d) {
-  return HWY_DYNAMIC_DISPATCH(sums_fp32)(r, c, n, abs_d);
+BlockFigures compare_block(const float* r, const float* c, int64_t n, BlockDifferences* differences) {
+  return HWY_DYNAMIC_DISPATCH(figures_fp32)(r, c, n, differences);
 }
-BlockSums block_sums_bf16(const uint16_t* r, const uint16_t* c, int64_t n, double* abs_d) {
-  return HWY_DYNAMIC_DISPATCH(sums_bf16)(r, c, n, abs_d);
+BlockFigures compare_block_bf16(const uint16_t* r, const uint16_t* c, int64_t n, BlockDifferences* differences) {
+  return HWY_DYNAMIC_DISPATCH(figures_bf16)(r, c, n, differences);
 }
-BlockSums block_sums_fp16(const uint16_t* r, const uint16_t* c, int64_t n, double* abs_d) {
-  return HWY_DYNAMIC_DISPATCH(sums_fp16)(r, c, n, abs_d);
+BlockFigures compare_block_fp16(const uint16_t* r, const uint16_t* c, int64_t n, BlockDifferences* differences) {
+  return HWY_DYNAMIC_DISPATCH(figures_fp16)(r, c, n, differences);
 }
-BlockBits block_bits(const uint8_t* r, const uint8_t* c, int64_t n) { return HWY_DYNAMIC_DISPATCH(bits8)(r, c, n); }
-BlockBits block_bits(const uint16_t* r, const uint16_t* c, int64_t n) { return HWY_DYNAMIC_DISPATCH(bits16)(r, c, n); }
-BlockBits block_bits(const uint32_t* r, const uint32_t* c, int64_t n) { return HWY_DYNAMIC_DISPATCH(bits32)(r, c, n); }
-BlockBits block_bits(const uint64_t* r, const uint64_t* c, int64_t n) { return HWY_DYNAMIC_DISPATCH(bits64)(r, c, n); }
 BlockProducts block_products(const double* a, const double* b, const double* c, int64_t n) {
   return HWY_DYNAMIC_DISPATCH(products)(a, b, c, n);
-}
-int64_t block_above(const double* a, int64_t n, double low, double* out) {
-  return HWY_DYNAMIC_DISPATCH(above)(a, n, low, out);
-}
-
-BlockFound block_between(const double* a, int64_t n, const BlockInterval& interval, double* inside) {
-  return HWY_DYNAMIC_DISPATCH(between)(a, n, interval, inside);
 }
 
 }  // namespace parity::kernels

@@ -30,7 +30,7 @@ const char* at_element(const at::Tensor& t, int64_t begin) {
 
 /// Equal bits and ULP of the finite pairs left in `s`, when the candidate survives rounding to the reference's dtype.
 template <class T>
-void add_bits(at::ScalarType dtype, int64_t finite, const Scratch<T>& s, Totals<T>& out) {
+void add_bits(at::ScalarType dtype, int64_t finite, const BlockScratch<T>& s, Totals<T>& out) {
   with_type(dtype, [&]<class S>(const S*) {
     if constexpr (!std::is_integral_v<S>) {
       std::array<S, kBlock> r{}, c{};
@@ -56,7 +56,7 @@ ValueClass classify(T x) {
 
 /// A loop that vectorises: most blocks need nothing more.
 template <class T>
-bool all_finite(int64_t n, const Scratch<T>& s) {
+bool all_finite(int64_t n, const BlockScratch<T>& s) {
   int special = 0;
   for (size_t i = 0; i < static_cast<size_t>(n); ++i)
     special |= static_cast<int>(!(std::abs(s.reference[i]) <= std::numeric_limits<T>::max())) |
@@ -66,8 +66,7 @@ bool all_finite(int64_t n, const Scratch<T>& s) {
 
 /// Leaves the finite pairs in front, counts the others.
 template <class T>
-void set_specials_apart(int64_t n, bool floats, Scratch<T>& s, Totals<T>& out) {
-  s.compacted = false;
+void set_specials_apart(int64_t n, bool floats, BlockScratch<T>& s, Totals<T>& out) {
   out.finite = n;
   if (all_finite(n, s)) {
     for (size_t i = 0; i < static_cast<size_t>(n); ++i) out.zeros += s.reference[i] == 0;
@@ -79,7 +78,6 @@ void set_specials_apart(int64_t n, bool floats, Scratch<T>& s, Totals<T>& out) {
     out.zeros += r == 0;
     const ValueClass kind_r = classify(r), kind_c = classify(c);
     if (kind_r == ValueClass::finite && kind_c == ValueClass::finite) {
-      s.position[kept] = static_cast<int32_t>(i);
       s.reference[kept] = r;
       s.candidate[kept] = c;
       ++kept;
@@ -91,7 +89,6 @@ void set_specials_apart(int64_t n, bool floats, Scratch<T>& s, Totals<T>& out) {
     out.equal += kind_r == kind_c && floats;  // NaN equals NaN whatever its payload
   }
   out.finite = static_cast<int64_t>(kept);
-  s.compacted = true;
 }
 
 void set_sums(const kernels::BlockSums& sums, Totals<double>& out) {
@@ -106,14 +103,32 @@ void set_sums(const kernels::BlockSums& sums, Totals<double>& out) {
   out.sum_rc = sums.sum_rr + sums.sum_dr;
 }
 
-void add_sums(int64_t n, Scratch<double>& s, Totals<double>& out) {
-  set_sums(kernels::block_sums_fp64(s.reference.data(), s.candidate.data(), n, s.abs_d.data()), out);
+/// Hands a kernel the room for the |d| that are kept; `keep` adds what it wrote.
+template <class T>
+class Keeping {
+ public:
+  explicit Keeping(BlockScratch<T>& s) : s_(s) {
+    if (s.above) differences_ = {*s.above, s.kept.data() + s.kept_count, 0};
+  }
+  kernels::BlockDifferences* room() { return s_.above ? &differences_ : nullptr; }
+  void keep() { s_.kept_count += differences_.count; }
+
+ private:
+  BlockScratch<T>& s_;
+  kernels::BlockDifferences differences_;
+};
+
+void add_sums(int64_t n, BlockScratch<double>& s, Totals<double>& out) {
+  Keeping keeping(s);
+  set_sums(kernels::compare_block(s.reference.data(), s.candidate.data(), n, keeping.room()).sums, out);
+  keeping.keep();
 }
 
-void add_sums(int64_t n, Scratch<long double>& s, Totals<long double>& out) {
+void add_sums(int64_t n, BlockScratch<long double>& s, Totals<long double>& out) {
   for (size_t i = 0; i < static_cast<size_t>(n); ++i) {
     const long double r = s.reference[i], c = s.candidate[i], d = c - r, magnitude = std::abs(d);
-    s.abs_d[i] = static_cast<double>(magnitude);
+    const auto narrow = static_cast<double>(magnitude);
+    if (s.above && narrow > *s.above) s.kept[static_cast<size_t>(s.kept_count++)] = narrow;
     out.max_d = std::max(out.max_d, magnitude);
     out.sum_d += magnitude;
     out.sum_dd += d * d;
@@ -125,35 +140,36 @@ void add_sums(int64_t n, Scratch<long double>& s, Totals<long double>& out) {
   }
 }
 
-kernels::BlockSums sums_in_place(at::ScalarType dtype, const void* r, const void* c, int64_t n, double* abs_d) {
+kernels::BlockFigures in_place(at::ScalarType dtype, const void* r, const void* c, int64_t n,
+                               kernels::BlockDifferences* differences) {
   const auto half = [](const void* p) { return static_cast<const uint16_t*>(p); };
   if (dtype == at::kFloat)
-    return kernels::block_sums_fp32(static_cast<const float*>(r), static_cast<const float*>(c), n, abs_d);
-  if (dtype == at::kBFloat16) return kernels::block_sums_bf16(half(r), half(c), n, abs_d);
-  if (dtype == at::kHalf) return kernels::block_sums_fp16(half(r), half(c), n, abs_d);
-  return kernels::block_sums_fp64(static_cast<const double*>(r), static_cast<const double*>(c), n, abs_d);
+    return kernels::compare_block(static_cast<const float*>(r), static_cast<const float*>(c), n, differences);
+  if (dtype == at::kBFloat16) return kernels::compare_block_bf16(half(r), half(c), n, differences);
+  if (dtype == at::kHalf) return kernels::compare_block_fp16(half(r), half(c), n, differences);
+  return kernels::compare_block(static_cast<const double*>(r), static_cast<const double*>(c), n, differences);
 }
 
 /// Same float on both sides, nothing special in the block: straight from memory, nothing copied.
-bool fast_route(const at::Tensor& r, const at::Tensor& c, int64_t begin, int64_t n, Scratch<double>& s,
+bool fast_route(const at::Tensor& r, const at::Tensor& c, int64_t begin, int64_t n, BlockScratch<double>& s,
                 Totals<double>& out) {
   const at::ScalarType dtype = r.scalar_type();
   if (dtype != c.scalar_type() ||
       (dtype != at::kFloat && dtype != at::kBFloat16 && dtype != at::kHalf && dtype != at::kDouble))
     return false;
-  const void *pr = at_element(r, begin), *pc = at_element(c, begin);
-  const auto sums = sums_in_place(dtype, pr, pc, n, s.abs_d.data());
+  Keeping keeping(s);
+  const auto [sums, bits] = in_place(dtype, at_element(r, begin), at_element(c, begin), n, keeping.room());
   if (!std::isfinite(sums.sum_rr) || !std::isfinite(sums.sum_dd)) return false;  // a NaN or Inf, or an overflow
   set_sums(sums, out);
-  const auto bits = compare_bits(dtype, pr, pc, n);
+  keeping.keep();
   out.finite = n;
   out.zeros = bits.zeros;
   out.equal = bits.equal;
   out.max_ulp = bits.max_ulp;
-  s.compacted = false;
   return true;
 }
-bool fast_route(const at::Tensor&, const at::Tensor&, int64_t, int64_t, Scratch<long double>&, Totals<long double>&) {
+bool fast_route(const at::Tensor&, const at::Tensor&, int64_t, int64_t, BlockScratch<long double>&,
+                Totals<long double>&) {
   return false;
 }
 
@@ -161,7 +177,7 @@ bool fast_route(const at::Tensor&, const at::Tensor&, int64_t, int64_t, Scratch<
 
 template <class T>
 Totals<T> measure_block(const at::Tensor& reference, const at::Tensor& candidate, int64_t begin, int64_t n,
-                        Scratch<T>& s) {
+                        BlockScratch<T>& s) {
   Totals<T> out;
   if (!fast_route(reference, candidate, begin, n, s, out)) {
     load(reference, begin, n, s.reference.data());
@@ -180,8 +196,8 @@ Totals<T> measure_block(const at::Tensor& reference, const at::Tensor& candidate
   return out;
 }
 
-template Totals<double> measure_block(const at::Tensor&, const at::Tensor&, int64_t, int64_t, Scratch<double>&);
+template Totals<double> measure_block(const at::Tensor&, const at::Tensor&, int64_t, int64_t, BlockScratch<double>&);
 template Totals<long double> measure_block(const at::Tensor&, const at::Tensor&, int64_t, int64_t,
-                                           Scratch<long double>&);
+                                           BlockScratch<long double>&);
 
 }  // namespace parity

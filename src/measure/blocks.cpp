@@ -2,6 +2,8 @@
 
 #include <ATen/Parallel.h>
 
+#include <atomic>
+
 #include "measure/ranks.hpp"
 
 namespace parity {
@@ -30,20 +32,42 @@ void Totals<T>::merge(const Totals& later) {
   bits_known = bits_known && later.bits_known;
 }
 
+namespace {
+
+template <class T>
+Totals<T> measure_chunk(const at::Tensor& reference, const at::Tensor& candidate, int64_t chunk,
+                        BlockScratch<T>& scratch, DifferenceRanks* ranks) {
+  Totals<T> totals;
+  int64_t finite = 0;
+  const auto show = [&] {
+    if (ranks) ranks->see(chunk, scratch.kept.data(), scratch.kept_count, finite);
+    scratch.kept_count = finite = 0;
+  };
+  const int64_t end = std::min(reference.numel(), (chunk + 1) * kThreadShare);
+  for (int64_t begin = chunk * kThreadShare; begin < end; begin += kBlock) {
+    if (scratch.kept_count > kKept) show();
+    const auto block = measure_block(reference, candidate, begin, std::min(kBlock, end - begin), scratch);
+    totals.merge(block);
+    finite += block.finite;
+  }
+  show();
+  return totals;
+}
+
+}  // namespace
+
 template <class T>
 Totals<T> measure_blocks(const at::Tensor& reference, const at::Tensor& candidate, DifferenceRanks* ranks) {
-  const int64_t n = reference.numel(), chunks = (n + kThreadShare - 1) / kThreadShare;
+  const int64_t chunks = (reference.numel() + kThreadShare - 1) / kThreadShare;
   std::vector<Totals<T>> per_chunk(static_cast<size_t>(chunks));
   if (ranks) ranks->prepare(reference, candidate, chunks);
-  at::parallel_for(0, chunks, 1, [&](int64_t first, int64_t last) {
-    const auto scratch = std::make_unique_for_overwrite<Scratch<T>>();
-    for (int64_t chunk = first; chunk < last; ++chunk)
-      for (int64_t begin = chunk * kThreadShare, end = std::min(n, begin + kThreadShare); begin < end;
-           begin += kBlock) {
-        const auto block = measure_block(reference, candidate, begin, std::min(kBlock, end - begin), *scratch);
-        per_chunk[static_cast<size_t>(chunk)].merge(block);
-        if (ranks) ranks->see(chunk, scratch->abs_d.data(), block.finite);
-      }
+  // Whoever is free takes the next: shares fixed beforehand wait for the thread whose core has other work.
+  std::atomic<int64_t> next = 0;
+  at::parallel_for(0, std::min<int64_t>(chunks, at::get_num_threads()), 1, [&](int64_t, int64_t) {
+    const auto scratch = std::make_unique_for_overwrite<BlockScratch<T>>();
+    if (ranks) scratch->above = ranks->above();
+    for (int64_t chunk; (chunk = next++) < chunks;)
+      per_chunk[static_cast<size_t>(chunk)] = measure_chunk(reference, candidate, chunk, *scratch, ranks);
   });
   Totals<T> all;
   for (const auto& chunk : per_chunk) all.merge(chunk);
@@ -55,12 +79,13 @@ void visit_differences(const at::Tensor& reference, const at::Tensor& candidate,
   const int64_t blocks = (reference.numel() + kBlock - 1) / kBlock;
   const auto run = [&]<class T>(T) {
     at::parallel_for(0, kTasks, 1, [&](int64_t first, int64_t last) {
-      const auto scratch = std::make_unique_for_overwrite<Scratch<T>>();
+      const auto scratch = std::make_unique_for_overwrite<BlockScratch<T>>();
+      scratch->above = -1;
       for (int64_t task = first; task < last; ++task)
         for (int64_t b = blocks * task / kTasks; b < blocks * (task + 1) / kTasks; ++b) {
-          const int64_t n = std::min(kBlock, reference.numel() - b * kBlock);
-          const auto totals = measure_block(reference, candidate, b * kBlock, n, *scratch);
-          visit(task, scratch->abs_d.data(), totals.finite);
+          scratch->kept_count = 0;
+          measure_block(reference, candidate, b * kBlock, std::min(kBlock, reference.numel() - b * kBlock), *scratch);
+          visit(task, scratch->kept.data(), scratch->kept_count);
         }
     });
   };

@@ -5,6 +5,8 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
+#include <optional>
 
 #include "kernels/cpu/compare_block.hpp"
 
@@ -22,6 +24,13 @@ at::Tensor dense_reals(const at::Tensor& tensor, const char* side);
 template <class T>
 void load(const at::Tensor& dense, int64_t begin, int64_t n, T* out);
 
+/// Element number `place` of a tensor of this shape, axis by axis.
+std::vector<int64_t> index_of(int64_t place, at::IntArrayRef shape);
+
+/// May a sum of squares in double, beside that of the magnitudes, have lost elements? Beyond 1e300 it leaves double's
+/// range; below 1e-200 an element's square may have become zero unnoticed.
+inline bool squares_lost(double squares, double sum) { return !(squares < 1e300) || (sum > 0 && squares < 1e-200); }
+
 /// Sums over finite pairs. T = double; long double where squares of doubles leave its range and for integers.
 template <class T>
 struct Totals {
@@ -36,24 +45,28 @@ struct Totals {
   void merge(const Totals& later);
 };
 
-/// One thread's working memory for a block; the arrays hold what the last `measure_block` left there.
+inline constexpr int64_t kKept = 4 * kBlock;  // |d| of several blocks are looked at together: few of each are wanted
+inline constexpr int64_t kKeptSpill = 64;     // room behind them, for kernels that take whole words
+
+/// One thread's working memory for a block.
 template <class T>
-struct Scratch {
-  alignas(64) std::array<T, kBlock> reference, candidate;  // finite pairs only, unless the fast route ran
-  alignas(64) std::array<double, kBlock> abs_d;            // [0, finite); a store across cache lines costs twice
-  std::array<int32_t, kBlock> position;                    // of the finite pairs in the block; valid when `compacted`
-  bool compacted = false;
-  int64_t original(int64_t i) const { return compacted ? position[static_cast<size_t>(i)] : i; }
+struct BlockScratch {
+  alignas(64) std::array<T, kBlock> reference, candidate;  // finite pairs only; not set where the fast route ran
+  alignas(64) std::array<double, static_cast<size_t>(kKept + kBlock + kKeptSpill)> kept;
+  int64_t kept_count = 0;
+  std::optional<double> above;  // which |d| are kept, in any order: those greater (below 0: all); none without it
 };
 
-/// Elements [begin, begin + n), n <= kBlock, of two tensors from `dense_reals` with the same number of elements.
+/// Elements [begin, begin + n), n <= kBlock, of two tensors from `dense_reals` with the same number of elements. Adds
+/// to `scratch.kept`, where there must be room for n.
 template <class T>
 Totals<T> measure_block(const at::Tensor& reference, const at::Tensor& candidate, int64_t begin, int64_t n,
-                        Scratch<T>& scratch);
+                        BlockScratch<T>& scratch);
 
 class DifferenceRanks;
 
-/// All blocks, merged in their order: the same digits for any thread count. `ranks`, if not null, sees every |d|.
+/// All blocks, merged in their order: the same digits for any thread count. `ranks`, if not null, sees the |d| that it
+/// asks for.
 template <class T>
 Totals<T> measure_blocks(const at::Tensor& reference, const at::Tensor& candidate, DifferenceRanks* ranks);
 

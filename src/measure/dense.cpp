@@ -31,4 +31,10 @@ void load(const at::Tensor& dense, int64_t begin, int64_t n, T* out) {
 template void load(const at::Tensor&, int64_t, int64_t, double*);
 template void load(const at::Tensor&, int64_t, int64_t, long double*);
 
+std::vector<int64_t> index_of(int64_t place, at::IntArrayRef shape) {
+  std::vector<int64_t> index(shape.size());
+  for (size_t i = shape.size(); i-- > 0; place /= shape[i]) index[i] = place % shape[i];
+  return index;
+}
+
 }  // namespace parity

@@ -8,6 +8,7 @@
 
 #include "core/error.hpp"
 #include "core/precision.hpp"
+#include "measure/blocks.hpp"
 
 namespace parity {
 namespace {
@@ -56,12 +57,6 @@ Tokens measure_tokens(const at::Tensor& r, const at::Tensor& c, const at::Tensor
 at::Tensor with_distribution(const at::Tensor& r, const at::Tensor& c) {
   const auto good = [](const at::Tensor& x) { return x.amax(-1).isfinite() & x.isnan().any(-1).logical_not(); };
   return (good(r) & good(c)).nonzero().squeeze(1);
-}
-
-std::vector<int64_t> index_of(int64_t place, at::IntArrayRef axes) {
-  std::vector<int64_t> index(axes.size());
-  for (size_t i = axes.size(); i-- > 0; place /= axes[i]) index[i] = place % axes[i];
-  return index;
 }
 
 double number_at(const at::Tensor& values, int64_t i) { return values[i].item<double>(); }

@@ -18,8 +18,8 @@ constexpr int64_t kSampleOfAll = 512, kWorthSampling = 4 * kSampleOfAll;  // of 
 constexpr int64_t kWorthNarrowing = 1 << 15;                              // below it a sample's cost is a selection's
 constexpr double kInfinity = std::numeric_limits<double>::infinity(), kNone = std::numeric_limits<double>::quiet_NaN();
 
-constexpr int64_t kWhole = 64;  // the kernels work on so many at a time, on a rest one by one
-using BlockBuffer = std::array<double, static_cast<size_t>(kBlock + kWhole + kernels::kBlockSpill)>;
+constexpr int64_t kWhole = kKeptSpill;  // the kernels work on so many at a time, on a rest one by one
+using BlockBuffer = std::array<double, static_cast<size_t>(kBlock + kernels::kBlockSpill)>;
 
 std::vector<double> sample(const at::Tensor& reference, const at::Tensor& candidate) {
   const int64_t n = reference.numel(), runs = std::min(kMostRuns, n / (kOneOf * kRunLength));
@@ -82,13 +82,18 @@ int64_t narrow(std::span<const double> values, double quantile, std::vector<doub
   return static_cast<int64_t>(values.size()) - above;
 }
 
-/// numpy's 'linear' method, its rounding included.
-double between(std::array<double, 2> ranks, double t) {
-  const auto [a, b] = ranks;
-  return t < .5 ? a + (b - a) * t : b - (b - a) * (1 - t);
+}  // namespace
+
+QuantilePlace::QuantilePlace(double quantile, int64_t n) {
+  const double place = quantile * static_cast<double>(n - 1);
+  rank = static_cast<int64_t>(place);
+  fraction = place - std::floor(place);
 }
 
-}  // namespace
+double QuantilePlace::between(std::array<double, 2> neighbours) const {
+  const auto [a, b] = neighbours;
+  return fraction < .5 ? a + (b - a) * fraction : b - (b - a) * (1 - fraction);
+}
 
 std::array<double, 2> neighbouring_ranks(std::span<double> values, int64_t rank) {
   const auto size = static_cast<int64_t>(values.size());
@@ -123,20 +128,18 @@ void DifferenceRanks::prepare(const at::Tensor& reference, const at::Tensor& can
   }
 }
 
-void DifferenceRanks::see(int64_t chunk, const double* abs_d, int64_t n) {
+void DifferenceRanks::see(int64_t chunk, double* abs_d, int64_t n, int64_t finite) {
   Caught& caught = chunks_[static_cast<size_t>(chunk)];
   if (keep_all_) {
     if (caught.all.empty()) caught.all.reserve(static_cast<size_t>(std::min(reference_.numel(), kThreadShare)));
     caught.all.insert(caught.all.end(), abs_d, abs_d + n);
     return;
   }
-  BlockBuffer above, inside;
-  const auto over = kernels::block_above(abs_d, n, intervals_[0].low, above.data());  // the lower of the two
-  std::fill_n(above.data() + over, kWhole, -1);                                       // in no interval
-  const int64_t whole = (over + kWhole - 1) / kWhole * kWhole;
+  std::fill_n(abs_d + n, kWhole, -1);  // in no interval
+  std::array<double, static_cast<size_t>(kKept + kBlock + kWhole + kernels::kBlockSpill)> inside;
   for (size_t k = 0; k < kQuantiles.size(); ++k) {
-    const auto found = kernels::block_between(above.data(), whole, intervals_[k], inside.data());
-    caught.not_above[k] += n - found.above;
+    const auto found = kernels::block_between(abs_d, (n + kWhole - 1) / kWhole * kWhole, intervals_[k], inside.data());
+    caught.not_above[k] += finite - found.above;
     caught.tied[k] += found.tied;
     caught.inside[k].insert(caught.inside[k].end(), inside.data(), inside.data() + found.inside);
   }
@@ -167,11 +170,10 @@ std::optional<std::array<double, 2>> DifferenceRanks::kept_ranks(size_t which, i
 }
 
 double DifferenceRanks::percentile(size_t which, int64_t finite) const {
-  const double place = kQuantiles[which] * static_cast<double>(finite - 1), t = place - std::floor(place);
-  const auto rank = static_cast<int64_t>(place);
-  auto both = kept_ranks(which, rank, finite);
-  if (!both) both = select_ranks(reference_, candidate_, wide_, rank, finite);
-  return between(*both, t);
+  const QuantilePlace place(kQuantiles[which], finite);
+  auto both = kept_ranks(which, place.rank, finite);
+  if (!both) both = select_ranks(reference_, candidate_, wide_, place.rank, finite);
+  return place.between(*both);
 }
 
 std::vector<double> DifferenceRanks::all_above(double low) const {
@@ -201,9 +203,9 @@ std::array<double, 2> DifferenceRanks::percentiles_of_all(int64_t finite) const 
   if (static_cast<double>(finite) - first_place > static_cast<double>(top.size())) top = all_above(-1);
   std::array<double, 2> out{};
   for (size_t k = 0; k < out.size(); ++k) {
-    const double place = kQuantiles[k] * static_cast<double>(finite - 1), t = place - std::floor(place);
+    const QuantilePlace place(kQuantiles[k], finite);
     const auto below = finite - static_cast<int64_t>(top.size());
-    out[k] = between(neighbouring_ranks(top, static_cast<int64_t>(place) - below), t);
+    out[k] = place.between(neighbouring_ranks(top, place.rank - below));
   }
   return out;
 }

@@ -20,11 +20,31 @@ struct SpreadCounts {
   int64_t equal = 0;
 };
 
-// floor(log2 x) of x > 0. std::ilogb is a call per element, which took four times as long.
+// floor(log2 x) of x >= 0.
 int exponent(double x) {
   const int stored = static_cast<int>(std::bit_cast<uint64_t>(x) >> 52);
   return stored > 0 ? stored - 1023 : x > 0 ? std::ilogb(x) : kLowest;
 }
+
+/// floor(log2(d / unit)). The quotient's exponent is the difference of the two, less one where d has the smaller
+/// fraction: no division (and no rounding, which never reaches the next power of two from below).
+class ExponentOver {
+ public:
+  explicit ExponentOver(double unit) : unit_(unit) {
+    const auto bits = std::bit_cast<uint64_t>(unit);
+    fraction_ = static_cast<int64_t>(bits & ((uint64_t{1} << 52) - 1));
+    stored_ = static_cast<int64_t>(bits >> 52);
+  }
+  int of(double d) const {
+    if (d < std::numeric_limits<double>::min() || stored_ == 0) return std::max(exponent(d / unit_), kLowest);
+    const auto e = ((std::bit_cast<int64_t>(d) - fraction_) >> 52) - stored_;
+    return static_cast<int>(std::clamp<int64_t>(e, kLowest, kHighest));
+  }
+
+ private:
+  double unit_;
+  int64_t fraction_, stored_;
+};
 
 bool exact_in_double(at::ScalarType type) { return at::isFloatingType(type) || at::isComplexType(type); }
 
@@ -42,23 +62,16 @@ void visit_pairs(const at::Tensor& r, const at::Tensor& c, int64_t first, int64_
 
 int64_t blocks_of(const at::Tensor& t) { return (t.numel() + kBlock - 1) / kBlock; }
 
-template <class T>
-SpreadCounts count_exponents(const at::Tensor& r, const at::Tensor& c, double rms) {
-  const int64_t blocks = blocks_of(r), tasks = std::min(kTasks, blocks);
-  std::vector<SpreadCounts> parts(static_cast<size_t>(tasks));
-  at::parallel_for(0, tasks, 1, [&](int64_t first, int64_t last) {
-    for (int64_t task = first; task < last; ++task) {
-      SpreadCounts& mine = parts[static_cast<size_t>(task)];
-      visit_pairs<T>(r, c, blocks * task / tasks, blocks * (task + 1) / tasks,
-                     [&](int64_t, int64_t n, const T* a, const T* b) {
-                       for (int64_t i = 0; i < n; ++i) {
-                         const T d = std::abs(b[i] - a[i]);
-                         if (!(d <= std::numeric_limits<double>::max())) continue;  // NaN or Inf on a side
-                         mine.equal += d == 0;
-                         const int e = std::clamp(exponent(static_cast<double>(d / rms)), kLowest, kHighest);
-                         mine.by_exponent[static_cast<size_t>(e - kLowest)] += d != 0;
-                       }
-                     });
+SpreadCounts count_exponents(const at::Tensor& r, const at::Tensor& c, bool wide, double rms) {
+  std::vector<SpreadCounts> parts(static_cast<size_t>(kTasks));
+  const ExponentOver over(rms);
+  visit_differences(r, c, wide, [&](int64_t task, const double* abs_d, int64_t n) {
+    SpreadCounts& mine = parts[static_cast<size_t>(task)];
+    for (int64_t i = 0; i < n; ++i) {
+      const double d = abs_d[i];
+      if (!(d <= std::numeric_limits<double>::max())) continue;  // too large for a double
+      mine.equal += d == 0;
+      mine.by_exponent[static_cast<size_t>(over.of(d) - kLowest)] += d != 0;
     }
   });
   SpreadCounts all;
@@ -85,7 +98,7 @@ std::optional<Histogram> histogram_of(const at::Tensor& r, const at::Tensor& c, 
   const auto finite = static_cast<double>(special ? finite_pairs<T>(r, c) : measured.count);
   const double rms = measured.reference_norm / std::sqrt(finite);
   if (!(rms > 0)) return std::nullopt;
-  const SpreadCounts all = count_exponents<T>(r, c, rms);
+  const SpreadCounts all = count_exponents(r, c, std::is_same_v<T, long double>, rms);
   Histogram out;
   out.equal = all.equal;
   const auto any = [](int64_t n) { return n > 0; };
@@ -111,20 +124,54 @@ struct Place {
   double reference, candidate;
 };
 
+/// The largest so far, largest first, of equal ones the earlier first.
+class Largest {
+ public:
+  explicit Largest(size_t most) : most_(most) {}
+  /// What is not greater does not come in.
+  double bar() const { return kept_.size() == most_ ? kept_.back().distance : 0; }
+  void add(const Place& place) {
+    if (!(place.distance > bar())) return;
+    kept_.insert(std::upper_bound(kept_.begin(), kept_.end(), place.distance,
+                                  [](double x, const Place& p) { return x > p.distance; }),
+                 place);
+    if (kept_.size() > most_) kept_.pop_back();
+  }
+  const std::vector<Place>& kept() const { return kept_; }
+
+ private:
+  size_t most_;
+  std::vector<Place> kept_;
+};
+
+/// Of the blocks [first, last). The sums of a block, made many elements at a time, say whether one of it comes in.
+template <class T>
+void add_largest(const at::Tensor& r, const at::Tensor& c, int64_t first, int64_t last, Largest& largest) {
+  const auto scratch = std::make_unique_for_overwrite<BlockScratch<T>>();
+  for (int64_t b = first; b < last; ++b) {
+    const int64_t n = std::min(kBlock, r.numel() - b * kBlock);
+    const auto block = measure_block(r, c, b * kBlock, n, *scratch);
+    if (block.finite == n && !(static_cast<double>(block.max_d) > largest.bar())) continue;
+    visit_pairs<T>(r, c, b, b + 1, [&](int64_t begin, int64_t count, const T* mine, const T* theirs) {
+      for (int64_t i = 0; i < count; ++i)
+        largest.add(
+            {distance(mine[i], theirs[i]), begin + i, static_cast<double>(mine[i]), static_cast<double>(theirs[i])});
+    });
+  }
+}
+
 template <class T>
 std::vector<Place> largest(const at::Tensor& r, const at::Tensor& c, size_t most) {
-  std::vector<Place> kept;  // largest first
-  visit_pairs<T>(r, c, 0, blocks_of(r), [&](int64_t begin, int64_t n, const T* a, const T* b) {
-    for (int64_t i = 0; i < n; ++i) {
-      const double d = distance(a[i], b[i]);
-      if (!(d > (kept.size() == most ? kept.back().distance : 0))) continue;
-      const auto place =
-          std::upper_bound(kept.begin(), kept.end(), d, [](double x, const Place& p) { return x > p.distance; });
-      kept.insert(place, {d, begin + i, static_cast<double>(a[i]), static_cast<double>(b[i])});
-      if (kept.size() > most) kept.pop_back();
-    }
+  const int64_t blocks = blocks_of(r), tasks = std::min(kTasks, blocks);
+  std::vector<Largest> parts(static_cast<size_t>(tasks), Largest(most));
+  at::parallel_for(0, tasks, 1, [&](int64_t first, int64_t last) {
+    for (int64_t task = first; task < last; ++task)
+      add_largest<T>(r, c, blocks * task / tasks, blocks * (task + 1) / tasks, parts[static_cast<size_t>(task)]);
   });
-  return kept;
+  Largest all(most);
+  for (const Largest& part : parts)
+    for (const Place& place : part.kept()) all.add(place);
+  return all.kept();
 }
 
 }  // namespace
@@ -143,11 +190,8 @@ std::vector<Element> worst_elements(const at::Tensor& reference, const at::Tenso
   std::vector<Element> out;
   if (most == 0) return out;
   for (const Place& place : floats ? largest<double>(r, c, most) : largest<long double>(r, c, most)) {
-    Element element{std::vector<int64_t>(static_cast<size_t>(reference.dim())), place.reference, place.candidate};
-    int64_t at = reference.is_complex() ? place.at / 2 : place.at;
-    for (int64_t dim = reference.dim() - 1; dim >= 0; at /= reference.size(dim--))
-      element.index[static_cast<size_t>(dim)] = at % reference.size(dim);
-    out.push_back(std::move(element));
+    const int64_t at = reference.is_complex() ? place.at / 2 : place.at;
+    out.push_back({index_of(at, reference.sizes()), place.reference, place.candidate});
   }
   return out;
 }
