@@ -124,6 +124,8 @@ Report compared(const CompareOptions& options, const Sides& sides, const std::st
   const std::vector<std::string> files{options.reference, options.candidate};
   Report report = named(files, [&] { return head(sides, command_line); });
   Checkpoints checkpoints([&](const JobResult& so_far) {
+  if (!options.digest)
+    report.warnings.emplace_back("--no-digest: nothing shows later which contents the two files had (no SHA-256)");
     digests.enter(report);
     write_checkpoint(report, options, sides, so_far);
   });
@@ -175,7 +177,7 @@ void ask_of_the_whole(const CompareOptions& options, const Sides& sides, Report&
 
 int report_on(const Sides& sides, const CompareOptions& options, const std::vector<ExportPlace>& exports,
               const std::string& command_line, const std::function<void(Report&)>& amend) {
-  const Digests digests(sides);
+  const Digests digests(sides, options.digest);
   const auto units = options.handed_over ? finished_work(options, sides, digests) : nullptr;
   if (units && !units->reports()) return take_part(options, sides, *units);
   Report report = compared(options, sides, "", command_line, digests, units.get());

@@ -98,3 +98,6 @@ void add_compare_whole(CLI::App& command, CompareOptions& options) {
 }
 
 }  // namespace parity::cli
+  command.add_flag("!--no-digest", options.digest,
+                   "Do not take the SHA-256 of both sides, for which large files are read once more: the report then "
+                   "names the files, not their contents");

@@ -13,10 +13,11 @@ namespace parity::cli {
 struct CompareOptions {
   Common common;
   Attachments attachments;
-  std::string reference, candidate, map, inputs, layer = "all", out, html, thresholds;
+  std::string reference, candidate, map, inputs, layer = "all", device = "cpu", out, html, thresholds;
   std::vector<std::string> accepted, exports;
   bool diagnose = true, live = false;  // live: the candidate is a running port
   bool resume = false;                 // go on from what an interrupted comparison finished
+  bool digest = true;                  // SHA-256 of both sides
   bool handed_over = false;            // finished work is kept and shared (finished_work.hpp)
   std::optional<double> max_free;
   double budget_memory = 0, budget_time = VariantBudget{}.replays;

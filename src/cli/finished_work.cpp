@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "cli/print.hpp"
+#include "core/error.hpp"
 #include "core/launch.hpp"
 
 namespace parity::cli {
@@ -17,8 +18,15 @@ std::string digest_if_given(const std::string& file) {
   return file.empty() || !fs::is_regular_file(file) ? file : sha256_of_file(file);
 }
 
-// What is seen without reading it: the size of a file; names, sizes and times of what is in a folder.
-nlohmann::json glance(const fs::path& path) {
+// What is seen without reading it: the size of a file, or of each rank's; names, sizes and times of what is in a
+// folder.
+nlohmann::json glance(const OpenedSide& side) {
+  if (!side.ranks.empty()) {
+    nlohmann::json sizes = nlohmann::json::array();
+    for (const RankRecording& rank : side.ranks) sizes.push_back(fs::file_size(rank.file));
+    return sizes;
+  }
+  const fs::path& path = side.file;
   if (!fs::is_directory(path)) return fs::file_size(path);
   std::vector<std::string> files;
   for (const auto& entry : fs::recursive_directory_iterator(path))
@@ -42,8 +50,8 @@ nlohmann::json key_of(const CompareOptions& options, const Sides& sides) {
           {"--no-diagnosis", !options.diagnose},
           {"--budget-time", options.budget_time},
           {"--budget-memory", options.budget_memory},
-          {"the size of the reference", glance(sides.reference.file)},
-          {"the size of the candidate", glance(sides.candidate.file)},
+          {"the size of the reference", glance(sides.reference)},
+          {"the size of the candidate", glance(sides.candidate)},
           {"the machine", this_machine_json()}};
 }
 
@@ -61,6 +69,16 @@ bool there(const std::shared_future<std::string>& digest) {
 
 }  // namespace
 
+Digests::Digests(const Sides& sides, bool wanted) {
+  const auto none = [] {
+    std::promise<std::string> promise;
+    promise.set_value("");
+    return promise.get_future().share();
+  };
+  reference = wanted ? digest_beside(sides.reference) : none();
+  candidate = wanted ? digest_beside(sides.candidate) : none();
+}
+
 bool Digests::known() const { return there(reference) && there(candidate); }
 
 void Digests::enter(Report& report) const {
@@ -69,6 +87,10 @@ void Digests::enter(Report& report) const {
 }
 
 std::unique_ptr<UnitFile> finished_work(const CompareOptions& options, const Sides& sides, const Digests& digests) {
+  if (!options.digest && (options.resume || launch().size > 1))
+    throw Error(
+        "--no-digest: finished work is told by the SHA-256 of both sides; leave it out with --resume or mpirun");
+  if (!options.digest) return nullptr;
   UnitFileOptions file;
   file.key = key_of(options, sides);
   file.file = place_of(options, file.key);

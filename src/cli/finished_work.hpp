@@ -10,10 +10,9 @@
 
 namespace parity::cli {
 
-/// SHA-256 of both sides, computed beside the comparison.
+/// SHA-256 of both sides, computed beside the comparison; "" where it is not `wanted`.
 struct Digests {
-  explicit Digests(const Sides& sides)
-      : reference(digest_beside(sides.reference)), candidate(digest_beside(sides.candidate)) {}
+  explicit Digests(const Sides& sides, bool wanted = true);
 
   bool known() const;
   void enter(Report& report) const;
