@@ -171,8 +171,21 @@ TEST_CASE("gate: machine classes are makers, instruction sets, threads, versions
   CHECK(so("threads", 4) == 1);
   CHECK(so("libtorch", "2.14.0") == 1);
   CHECK(so("device", "cuda") == 1);
+  CHECK(so("sdpa", {{"flash", true}}) == 0);  // chooses nothing on a CPU
   CHECK(so("jax", "0.11.0") == 1);
   CHECK(so("kernel_settings", {{"ONEDNN_MAX_CPU_ISA", "AVX2"}}) == 1);
+}
+
+TEST_CASE("gate: on a GPU its settings are part of the machine class") {
+  Report r = test::sample_report();
+  r.candidate.details = {{"device", "cuda:0"}, {"cudnn", {{"version", 91002}}}, {"sdpa", {{"flash", true}}}};
+  const MachineClass before = machine_class(r);
+  for (const auto& [table, name, value] :
+       {std::tuple{"cudnn", "version", json(90800)}, {"sdpa", "flash", json(false)}}) {
+    Report other = r;
+    other.candidate.details[table][name] = value;
+    CHECK(class_differences(before, machine_class(other)).size() == 1);
+  }
 }
 
 TEST_CASE("gate: days of the calendar") {

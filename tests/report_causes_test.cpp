@@ -180,6 +180,47 @@ TEST_CASE("report: what differs between the machines is marked, before any numbe
   CHECK(differing_text(environment(several)) == "threads 2 / 4 (reference), 2 (judged here)");
 }
 
+TEST_CASE("report: a recording made on a GPU and judged on a CPU says so, and TF32 with it") {
+  Report r = test::sample_report();
+  r.candidate.path = "cand.h5";
+  const nlohmann::json switches{{"version", 91002}, {"enabled", true}, {"benchmark", false}, {"deterministic", false}};
+  r.reference.details = {{"device", "cuda:0"},          {"device_name", "NVIDIA H100"},
+                         {"compute_capability", "9.0"}, {"cuda", "13.0"},
+                         {"cudnn", switches},           {"sdpa", {{"flash", true}}},
+                         {"matmul_precision", "high"},  {"tf32", {{"matmul", true}, {"cudnn", true}}}};
+  r.candidate.details = {{"device", "cpu"},
+                         {"cudnn", {{"version", nullptr}, {"enabled", true}}},
+                         {"matmul_precision", "high"},
+                         {"tf32", {{"matmul", false}, {"cudnn", true}}},
+                         {"sdpa", {{"flash", false}}}};
+  const std::string text = differing_text(environment(r));
+  CHECK(holds(text, "device cuda:0 (reference), cpu (candidate, judged here)"));
+  CHECK(holds(text, "TF32 cudnn on, matmul on (reference), cudnn off, matmul off (judged here)"));
+  CHECK_FALSE(holds(text, "attention backends"));  // the candidate's chose nothing on its CPU
+  CHECK_FALSE(holds(text, "cuDNN"));               // a CPU has no version to differ from
+  const auto folder = test::scratch_folder("environment_of_a_gpu");
+  write_markdown(r, folder);
+  const std::string page = test::read(folder / "report.md");
+  CHECK(holds(page, "| ⚠️ TF32 | cudnn on, matmul on |  | cudnn off, matmul off |"));
+  CHECK(holds(page, "NVIDIA H100"));
+  // Both on GPUs, judged on one: what its switches are follows the recording.
+  r.candidate.details = {{"device", "cuda:1"},
+                         {"device_name", "NVIDIA H100"},
+                         {"tf32", {{"matmul", false}, {"cudnn", true}}},
+                         {"cudnn", switches}};
+  r.candidate.details["cudnn"]["version"] = 90800;
+  r.machine["device"] = "cuda:0";
+  r.machine["cudnn"] = "91002";
+  const std::string gpus = differing_text(environment(r));
+  CHECK(holds(gpus, "TF32 cudnn on, matmul on (reference), cudnn on, matmul off (candidate)"));
+  CHECK(holds(gpus, "cuDNN 91002 (reference, judged here), 90800 (candidate)"));
+  CHECK(holds(gpus, "device cuda:0 (reference, judged here), cuda:1 (candidate)"));
+  r.reference.details = r.candidate.details = {{"device", "cpu"}, {"tf32", {{"matmul", false}, {"cudnn", true}}}};
+  r.machine.erase("device");
+  CHECK_FALSE(holds(differing_text(environment(r)), "TF32"));  // on CPUs it is no reason for anything
+  CHECK_FALSE(holds(differing_text(environment(r)), "device"));
+}
+
 TEST_CASE("report: which files the sides are, and every other setting they tell") {
   Report r = test::sample_report();
   r.reference.details = {{"code", "diffusers' code"}, {"threads", 2}, {"command", "a"}, {"config", {{"layers", 2}}}};

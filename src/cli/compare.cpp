@@ -29,6 +29,7 @@
 #include "jobs/whole_program.hpp"
 #include "report/sink.hpp"
 #include "report/sinks.hpp"
+#include "trace/device.hpp"
 #include "trace/machine.hpp"
 
 namespace parity::cli {
@@ -123,9 +124,9 @@ Report compared(const CompareOptions& options, const Sides& sides, const std::st
   job.progress = bar(progress, "comparing");
   const std::vector<std::string> files{options.reference, options.candidate};
   Report report = named(files, [&] { return head(sides, command_line); });
-  Checkpoints checkpoints([&](const JobResult& so_far) {
   if (!options.digest)
     report.warnings.emplace_back("--no-digest: nothing shows later which contents the two files had (no SHA-256)");
+  Checkpoints checkpoints([&](const JobResult& so_far) {
     digests.enter(report);
     write_checkpoint(report, options, sides, so_far);
   });
@@ -261,7 +262,10 @@ CLI::App* add_two_sided(CLI::App& app, Action& action, const std::string& comman
   add_compare_options(*command, *options, candidate_required);
   if (std::string_view(name) == "compare") add_compare_whole(*command, *options);
   command->callback([options, runner, &action, command_line] {
-    action = [options, runner, command_line] { return runner(*options, command_line); };
+    action = [options, runner, command_line] {
+      const ReplayDevice there(usable_device(options->device));
+      return runner(*options, command_line);
+    };
   });
   return command;
 }

@@ -2,10 +2,14 @@
 
 #include <fmt/format.h>
 
+#include "cli/device.hpp"
 #include "core/shell.hpp"
 
 namespace parity::cli {
 namespace {
+
+constexpr const char* kCandidate =
+    "The port's recording; of a parallel run all ranks': a pattern ('cand.rank*.h5'), their folder, or a manifest";
 
 void add_budget(CLI::App& command, CompareOptions& options) {
   command
@@ -37,14 +41,14 @@ std::string rerun_of(const OpResult& row, const CompareOptions& options) {
   if (!options.map.empty()) text += fmt::format(" --map {}", shell_word(options.map));
   if (!options.inputs.empty()) text += fmt::format(" --inputs {}", shell_word(options.inputs));
   if (!options.thresholds.empty()) text += fmt::format(" --thresholds {}", shell_word(options.thresholds));
+  if (options.device != "cpu") text += fmt::format(" --device {}", shell_word(options.device));
   for (const std::string& glob : options.accepted) text += fmt::format(" --accept-path {}", shell_word(glob));
   return text;
 }
 
 void add_compare_options(CLI::App& command, CompareOptions& options, bool candidate_required) {
   command.add_option("REF", options.reference, "PyTorch recording, or ONNX model")->required()->check(existing_path());
-  CLI::Option* candidate =
-      command.add_option("CAND", options.candidate, "The port's recording")->check(existing_path());
+  CLI::Option* candidate = command.add_option("CAND", options.candidate, kCandidate)->check(existing_places());
   if (candidate_required) candidate->required();
   command.add_option("--map", options.map, "Names: REFERENCE = CANDIDATE [perm(…)] [split(axis,i,n)] a line")
       ->check(existing_file())
@@ -73,6 +77,7 @@ void add_compare_options(CLI::App& command, CompareOptions& options, bool candid
                   "diagnoses begin with ('kv cache: fp16')")
       ->delimiter(',')
       ->type_name("GLOB");
+  add_device(command, options.device);
   add_budget(command, options);
   command.add_flag("!--no-diagnosis", options.diagnose, "Do not test named faults and cast placements (faster)");
   add_common(command, options.common);
@@ -94,10 +99,10 @@ void add_compare_whole(CLI::App& command, CompareOptions& options) {
   command.add_flag("--resume", options.resume,
                    "Go on from what the same comparison had finished when it was interrupted or killed: kept beside "
                    "--json, or in --out");
+  command.add_flag("!--no-digest", options.digest,
+                   "Do not take the SHA-256 of both sides, for which large files are read once more: the report then "
+                   "names the files, not their contents");
   add_attachments(command, options.attachments);
 }
 
 }  // namespace parity::cli
-  command.add_flag("!--no-digest", options.digest,
-                   "Do not take the SHA-256 of both sides, for which large files are read once more: the report then "
-                   "names the files, not their contents");

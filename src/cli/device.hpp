@@ -1,14 +1,12 @@
-// --device: where the ops run.
+// --device: where the recorded program's ops run.
 #pragma once
 #include <CLI/CLI.hpp>
 #include <string>
 
 namespace parity::cli {
 
-/// Adds --device cpu|cuda.
+/// Adds --device cpu|cuda|cuda:N. A command that has it holds a ReplayDevice(usable_device(device)) while it works
+/// (trace/device.hpp).
 void add_device(CLI::App& command, std::string& device);
-
-/// Throws Error, in one line that says what to install, for a device on which this program cannot run the ops.
-void check_device(const std::string& device);
 
 }  // namespace parity::cli

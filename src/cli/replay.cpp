@@ -2,12 +2,14 @@
 #include <fmt/format.h>
 
 #include "cli/command.hpp"
+#include "cli/device.hpp"
 #include "cli/print.hpp"
 #include "cli/snippet.hpp"
 #include "core/error.hpp"
 #include "core/named.hpp"
 #include "jobs/repro.hpp"
 #include "report/sink.hpp"
+#include "trace/device.hpp"
 #include "trace/extract.hpp"
 
 namespace parity::cli {
@@ -15,7 +17,7 @@ namespace {
 
 struct ReproOptions {
   Common common;
-  std::string file, dtype = "recorded", snippet;
+  std::string file, dtype = "recorded", device = "cpu", snippet;
 };
 
 Precision precision_of(const std::string& name) {
@@ -118,6 +120,7 @@ Replayed replayed(const ReproOptions& options) {
 }
 
 int replay_command(const ReproOptions& options) {
+  const ReplayDevice there(usable_device(options.device));
   const auto [repro, snippet, is_extract] = named({options.file}, [&] { return replayed(options); });
   const int status = !repro.reproduced ? 1 : repro.executed ? 0 : 3;
   if (!options.common.json.empty()) write_result(options.common.json, to_json(repro, options, status));
@@ -143,6 +146,7 @@ void add_replay(CLI::App& app, Action& action) {
   command->add_option("--dtype", options->dtype, "Arithmetic: as recorded, or every float raised")
       ->check(CLI::IsMember({"recorded", "fp32", "fp64"}))
       ->capture_default_str();
+  add_device(*command, options->device);
   command->add_option("--snippet", options->snippet, "Write a C++ test of the port's function to FILE")
       ->type_name("FILE");
   add_common(*command, options->common);

@@ -20,6 +20,7 @@
 #include "judge/model_limits.hpp"
 #include "report/sink.hpp"
 #include "report/sinks.hpp"
+#include "trace/device.hpp"
 #include "trace/machine.hpp"
 
 namespace parity::cli {
@@ -61,7 +62,7 @@ class Run {
   }
 
   int run() {
-    check_device(options_.device);
+    const ReplayDevice there(usable_device(options_.device));
     if (!options_.take.empty() && std::count(options_.modes.begin(), options_.modes.end(), "free") == 0)
       throw Error("--take says who computes what in the free run; --mode leaves that out");
     if (!options_.thresholds.empty()) set_model_limits(read_model_limits(options_.thresholds));
@@ -109,6 +110,7 @@ class Run {
     job.forced = std::count(options_.modes.begin(), options_.modes.end(), "forced") > 0;
     job.free = std::count(options_.modes.begin(), options_.modes.end(), "free") > 0;
     if (!options_.variant.empty()) job.given = fmt::format(" --variant {}", options_.variant);
+    if (options_.device != "cpu") job.given += fmt::format(" --device {}", shell_word(options_.device));
     if (!options_.thresholds.empty()) job.given += fmt::format(" --thresholds {}", shell_word(options_.thresholds));
     job.take = TakeRules(options_.take);
     for (const std::string& rule : options_.take) job.given += fmt::format(" --take {}", shell_word(rule));
@@ -143,6 +145,9 @@ class Run {
     report_.coverage[name] = std::move(result.coverage);
     for (const std::string& warning : result.warnings) report_.warnings.push_back(name + ": " + warning);
     const Side side = describe_side(dump);
+    if (options_.device != "cpu")
+      report_.warnings.push_back(
+          fmt::format("{}: the reference's program ran on {}, the C++ model on the CPU", name, options_.device));
     report_.candidate.details["variant"] =
         options_.variant.empty() ? "own" : options_.variant;  // what the re-implementation's ops call (src/ops)
     if (!options_.take.empty()) report_.candidate.details["take"] = options_.take;

@@ -22,6 +22,9 @@ constexpr std::array kPlainFields{"cpu_capability", "threads", "device",        
                                   "deterministic",  "x64",     "matmul_precision", "xla_flags",   "jit_disabled"};
 constexpr std::array kVersions{"libtorch", "torch", "cuda", "jax", "jaxlib"};
 constexpr std::array kTables{"kernel_settings", "tf32"};  // objects of plain values
+// Of what was computed on a GPU alone: elsewhere they choose nothing.
+constexpr std::array kGpuFields{"compute_capability", "cudnn"};
+constexpr std::array kGpuTables{"cudnn", "fp32_precision", "reduced_precision_reduction", "sdpa", "gpu_settings"};
 
 std::string text_of_value(const json& value) {
   if (value.is_string()) return value.get<std::string>();
@@ -58,9 +61,14 @@ void add_fields(const json& from, const std::string& prefix, MachineClass& out) 
   if (from.contains("cpu_flags")) put("instructions", instructions_of(from["cpu_flags"]));
   for (const char* key : kPlainFields) put(key, of(key));
   for (const char* key : kVersions) put(key, of(key).substr(0, of(key).find('+')));
-  for (const char* key : kTables)
+  const auto put_table = [&](const char* key) {
     if (from.contains(key) && from[key].is_object())
       for (const auto& [name, value] : from[key].items()) put(fmt::format("{}.{}", key, name), text_of_value(value));
+  };
+  for (const char* key : kTables) put_table(key);
+  if (!of("device").starts_with("cuda")) return;
+  for (const char* key : kGpuFields) put(key, of(key));
+  for (const char* key : kGpuTables) put_table(key);
 }
 
 }  // namespace

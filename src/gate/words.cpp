@@ -73,7 +73,7 @@ std::vector<std::string> baseline_lines(const GateResult& result) {
   std::vector<std::string> out{fmt::format("this report: {}", text_of_class(result.here))};
   for (const std::string& other : result.other_classes) out.push_back(fmt::format("baseline: {}", other));
   if (!result.compared) {
-    out.push_back(
+    out.emplace_back(
         "--update --reason TEXT adds an entry for this class; --across-classes compares with the nearest one");
     return out;
   }

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "dump/dump_writer.hpp"
+#include "trace/encode.hpp"
 #include "trace/machine.hpp"
 
 namespace parity::onnx {

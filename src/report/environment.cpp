@@ -9,6 +9,7 @@
 #include <map>
 #include <sstream>
 
+#include "report/environment_facts.hpp"
 #include "report/markup.hpp"
 #include "report/summary.hpp"
 
@@ -17,72 +18,7 @@ namespace {
 
 using nlohmann::json;
 
-enum class Same { text, version, never };  // never: shown, but another value changes no number
-
-struct Fact {
-  std::string_view what, recorded, here;  // the key in a recording's provenance, in `machine`
-  Same same = Same::text;
-  bool in_line = false;  // in the short line
-};
-constexpr std::string_view kFeaturesRow = "CPU features";
-constexpr std::array kFacts{
-    Fact{"CPU", "cpu", "cpu", Same::text, true},
-    Fact{"kernels for", "cpu_capability", "cpu_capability", Same::text, true},
-    Fact{kFeaturesRow, "cpu_flags", "cpu_flags"},
-    Fact{"torch", "torch", "libtorch", Same::version, true},
-    Fact{"other libraries", "libraries", ""},
-    Fact{"device", "device", "device"},
-    Fact{"GPU", "device_name", "device_name", Same::text, true},
-    Fact{"CUDA", "cuda", "cuda"},
-    Fact{"threads", "threads", "threads", Same::text, true},
-    Fact{"model's dtype", "dtype", "", Same::never},
-    Fact{"autocast", "autocast", ""},
-    Fact{"TF32", "tf32", ""},
-    Fact{"matmul precision", "matmul_precision", ""},
-    Fact{"deterministic algorithms", "deterministic", ""},
-    Fact{"oneDNN", "mkldnn", ""},
-    Fact{"training mode", "training", ""},
-    Fact{"seed", "seed", "", Same::never},
-    Fact{"Python", "python", "", Same::never},
-    Fact{"system", "platform", "", Same::never},
-    Fact{"recorded", "time", "", Same::never},
-};
-
-// Those that decide which kernels run and how they round; both sides list these names.
-constexpr std::array<std::string_view, 7> kFeatures{"avx2",     "avx512f",     "avx512dq",   "avx512bw",
-                                                    "avx512vl", "avx512_bf16", "avx512_vnni"};
-
-constexpr int kDeepest = 16;           // of others' JSON; nobody reads further
 constexpr size_t kLongestValue = 400;  // of one setting
-
-std::string words(const json& value, int depth = 0) {
-  if (depth > kDeepest) return "…";
-  if (value.is_null()) return "";
-  if (value.is_string()) return value.get<std::string>();
-  if (value.is_boolean()) return value.get<bool>() ? "on" : "off";
-  std::vector<std::string> parts;
-  if (value.is_object())
-    for (const auto& [key, part] : value.items()) parts.push_back(fmt::format("{} {}", key, words(part, depth + 1)));
-  else if (value.is_array())
-    for (const json& part : value) parts.push_back(words(part, depth + 1));
-  else
-    return value.dump();
-  return fmt::format("{}", fmt::join(parts, value.is_array() ? " " : ", "));
-}
-
-std::string features(const std::string& all) {
-  std::vector<std::string_view> known;
-  for (const std::string_view name : kFeatures)
-    if ((" " + all + " ").find(fmt::format(" {} ", name)) != std::string::npos) known.push_back(name);
-  return known.empty() ? "" : fmt::format("{}", fmt::join(known, " "));
-}
-
-std::string fact_of(const json& from, std::string_view key) {
-  if (key.empty() || !from.is_object()) return "";
-  const auto found = from.find(std::string(key));
-  if (found == from.end()) return "";
-  return key == "cpu_flags" ? features(words(*found)) : words(*found);
-}
 
 /// The provenance of every recording of a side.
 std::vector<json> provenances(const Side& side) {
@@ -92,16 +28,23 @@ std::vector<json> provenances(const Side& side) {
   return out;
 }
 
-std::string joined(const std::vector<json>& recordings, std::string_view key) {
+std::string joined(const std::vector<json>& recordings, std::string_view key, bool of_gpus = false) {
   std::vector<std::string> values;
   for (const json& one : recordings)
-    if (const std::string value = fact_of(one, key);
+    if (const std::string value = of_gpus && fact_of(one, "device") == "cpu" ? "" : fact_of(one, key);
         !value.empty() && std::find(values.begin(), values.end(), value) == values.end())
       values.push_back(value);
   if (values.size() > 3)
     return fmt::format("{} to {}", *std::min_element(values.begin(), values.end()),
                        *std::max_element(values.begin(), values.end()));
   return values.empty() ? "" : fmt::format("{}", fmt::join(values, " / "));
+}
+
+bool any_on_a_gpu(const std::vector<json>& recordings) {
+  return std::any_of(recordings.begin(), recordings.end(), [](const json& one) {
+    const std::string device = fact_of(one, "device");
+    return !device.empty() && device != "cpu";
+  });
 }
 
 bool same(Same how, const std::string& a, const std::string& b) {
@@ -159,7 +102,7 @@ void flatten(const json& from, const std::string& prefix, std::map<std::string, 
       continue;
     if (value.is_object())
       flatten(value, name, out, depth + 1);
-    else if (const std::string text = words(value); !text.empty())
+    else if (const std::string text = words_of_setting(value); !text.empty())
       out[name] = shortened_text(text, kLongestValue);
   }
 }
@@ -172,10 +115,11 @@ Environment environment(const Report& report) {
   out.columns = here ? std::vector<std::string>{"reference", "candidate, here"}
                      : std::vector<std::string>{"reference", "candidate", "judged here"};
   const std::vector<json> reference = provenances(report.reference), candidate = provenances(report.candidate);
+  const bool gpus = any_on_a_gpu(reference) || any_on_a_gpu(candidate);
   for (const Fact& fact : kFacts) {
-    EnvironmentRow row{std::string(fact.what), {joined(reference, fact.recorded)}, false};
-    if (!here) row.values.push_back(joined(candidate, fact.recorded));
-    row.values.push_back(fact_of(report.machine, fact.here));
+    EnvironmentRow row{std::string(fact.what), {joined(reference, fact.recorded, fact.of_gpus)}, false};
+    if (!here) row.values.push_back(joined(candidate, fact.recorded, fact.of_gpus));
+    row.values.push_back(fact_here(report.machine, fact, gpus));
     std::vector<std::string> known;
     for (const std::string& value : row.values)
       if (!value.empty()) known.push_back(value);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/error.hpp"
+#include "trace/device.hpp"
 
 namespace parity {
 namespace {
@@ -35,7 +36,7 @@ class Decoder {
     if (type.kind() == TypeKind::ListType) return list(given, type, n);
     if (type.kind() == TypeKind::TensorType) return tensor(given, type);
     if (type.kind() == TypeKind::GeneratorType) return {};  // recorded random ops are opaque: nothing draws from it
-    if (type.kind() == TypeKind::DeviceObjType) return at::Device(at::kCPU);
+    if (type.kind() == TypeKind::DeviceObjType) return replay_device();
     if (given.is_object()) return encoded(given, type);
     return plain(given, type);
   }
@@ -152,6 +153,15 @@ class Decoder {
   const ValueLookup& lookup_;
 };
 
+// A factory that was given no device took its process's default.
+void place_factory(const c10::FunctionSchema& schema, torch::jit::Stack& stack) {
+  const auto device = argument_index(schema, "device");
+  if (!device || !stack[*device].isNone()) return;
+  const bool reads = std::any_of(stack.begin(), stack.end(),
+                                 [](const c10::IValue& value) { return value.isTensor() || value.isTensorList(); });
+  if (!reads) stack[*device] = replay_device();
+}
+
 }  // namespace
 
 std::optional<size_t> argument_index(const c10::FunctionSchema& schema, std::string_view name) {
@@ -185,6 +195,7 @@ torch::jit::Stack read_arguments(const Op& op, const c10::FunctionSchema& schema
     else
       throw Error(fmt::format("argument '{}' is missing", argument.name()));
   }
+  place_factory(schema, stack);
   return stack;
 }
 

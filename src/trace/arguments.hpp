@@ -13,7 +13,8 @@ namespace parity {
 using ValueLookup = std::function<at::Tensor(int64_t id)>;
 
 /// The operator's arguments in schema order: given ones by position and name, the rest from the schema's defaults.
-/// Devices become CPU, dtype arguments are redirected. Throws Error ("argument 'dim': …") when one does not fit.
+/// A device becomes the replay's (trace/device.hpp), also where a factory was given none; dtype arguments are
+/// redirected. Throws Error ("argument 'dim': …") when one does not fit.
 torch::jit::Stack read_arguments(const Op& op, const c10::FunctionSchema& schema, Precision precision,
                                  const ValueLookup& lookup);
 

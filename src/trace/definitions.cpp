@@ -64,7 +64,9 @@ Attended attend_rows(const Attention& a, int64_t begin, int64_t count) {
       scores.add_(rows.to(scores.scalar_type()));
   }
   if (a.causal) {
-    const at::Tensor row = at::arange(begin, begin + count).unsqueeze(1), column = at::arange(a.key.size(-2));
+    const auto whole = a.query.options().dtype(at::kLong);
+    const at::Tensor row = at::arange(begin, begin + count, whole).unsqueeze(1),
+                     column = at::arange(a.key.size(-2), whole);
     scores.masked_fill_(column > row, -std::numeric_limits<double>::infinity());
   }
   at::Tensor logsumexp = at::logsumexp(scores, -1);
@@ -86,7 +88,7 @@ Attended attend(const Attention& a) {
     outputs.push_back(std::move(rows.output));
     logsumexps.push_back(std::move(rows.logsumexp));
   }
-  if (outputs.empty()) return {at::empty_like(a.query), at::empty({0})};
+  if (outputs.empty()) return {at::empty_like(a.query), at::empty({0}, a.query.options())};
   return {at::cat(outputs, -2), at::cat(logsumexps, -1)};
 }
 
@@ -181,17 +183,17 @@ Results lstm_layer(const c10::FunctionSchema& schema, const torch::jit::Stack& s
 }
 
 constexpr std::array kDefinitions{
-    Definition{"aten::_scaled_dot_product_flash_attention_for_cpu", true, sdpa_masked},
-    Definition{"aten::_scaled_dot_product_flash_attention", false, sdpa_masked},
-    Definition{"aten::_scaled_dot_product_efficient_attention", false, sdpa_biased},
-    Definition{"aten::_scaled_dot_product_cudnn_attention", false, sdpa_biased},
-    Definition{"aten::_scaled_dot_product_fused_attention_overrideable", false, sdpa_biased},
-    Definition{"aten::_scaled_dot_product_attention_math_for_mps", false, sdpa_masked},
-    Definition{"aten::_flash_attention_forward", false, attention_heads_last},
-    Definition{"aten::_efficient_attention_forward", false, attention_heads_last},
-    Definition{"aten::_grouped_mm", true, grouped_mm},
-    Definition{"aten::_scaled_mm", true, scaled_mm},
-    Definition{"aten::mkldnn_rnn_layer", true, lstm_layer},
+    Definition{"aten::_scaled_dot_product_flash_attention_for_cpu", true, false, sdpa_masked},
+    Definition{"aten::_scaled_dot_product_flash_attention", false, true, sdpa_masked},
+    Definition{"aten::_scaled_dot_product_efficient_attention", false, true, sdpa_biased},
+    Definition{"aten::_scaled_dot_product_cudnn_attention", false, true, sdpa_biased},
+    Definition{"aten::_scaled_dot_product_fused_attention_overrideable", false, false, sdpa_biased},
+    Definition{"aten::_scaled_dot_product_attention_math_for_mps", false, false, sdpa_masked},
+    Definition{"aten::_flash_attention_forward", false, true, attention_heads_last},
+    Definition{"aten::_efficient_attention_forward", false, true, attention_heads_last},
+    Definition{"aten::_grouped_mm", true, true, grouped_mm},
+    Definition{"aten::_scaled_mm", true, true, scaled_mm},
+    Definition{"aten::mkldnn_rnn_layer", true, false, lstm_layer},
 };
 
 }  // namespace

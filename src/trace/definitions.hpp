@@ -7,7 +7,8 @@ namespace parity {
 
 struct Definition {
   std::string_view op;  // recorded name
-  bool runs_here;       // a CPU kernel exists for the deployed dtypes: the definition serves only where that refuses
+  // A kernel for the deployed dtypes exists on these: there the definition serves only where that refuses.
+  bool on_cpu, on_cuda;
   Results (*compute)(const c10::FunctionSchema& schema, const torch::jit::Stack& arguments);
 };
 

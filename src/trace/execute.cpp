@@ -8,6 +8,7 @@
 #include "core/dtype_kind.hpp"
 #include "core/error.hpp"
 #include "trace/definitions.hpp"
+#include "trace/device.hpp"
 #include "trace/flow.hpp"
 #include "trace/settings.hpp"
 #include "trace/valid.hpp"
@@ -46,7 +47,6 @@ bool same_arguments(const torch::jit::Stack& a, const torch::jit::Stack& b) {
                     [](const c10::IValue& x, const c10::IValue& y) { return x.is(y); });
 }
 
-// The kernel's own complaint as ours.
 // What at::group_norm does before it calls its kernel, which refuses anything else: a value may have got other strides
 // here than in the recorded run (convolutions in fp64 drop channels last).
 void make_fit(const c10::OperatorHandle& handle, torch::jit::Stack& stack) {
@@ -55,10 +55,11 @@ void make_fit(const c10::OperatorHandle& handle, torch::jit::Stack& stack) {
   stack[0] = input.contiguous(input.suggest_memory_format());
 }
 
+// The kernel's own complaint as ours.
 torch::jit::Stack call_boxed(const c10::OperatorHandle& handle, torch::jit::Stack stack) {
   try {
-    handle.callBoxed(&stack);
     make_fit(handle, stack);
+    handle.callBoxed(&stack);
   } catch (const std::exception& error) {  // c10::Error, std::bad_alloc, IndexError, …
     throw Error(complaint(error));
   }
@@ -174,7 +175,8 @@ Results Executor::call_with(const Op& op, const c10::OperatorHandle& handle, con
     if (computed_)
       if (auto results = computed_(op)) return *results;
   }
-  if (definition != nullptr && !definition->runs_here) return definition->compute(handle.schema(), stack);
+  const bool runs = definition == nullptr || (replay_device().is_cuda() ? definition->on_cuda : definition->on_cpu);
+  if (!runs) return definition->compute(handle.schema(), stack);
   try {
     return flatten_results(call_boxed(handle, stack));
   } catch (const Error&) {
@@ -232,7 +234,8 @@ torch::jit::Stack Executor::arguments(const Op& op, const c10::FunctionSchema& s
     stack[*dtype] = static_cast<int64_t>(redirect(op.outputs.front()->dtype, precision_));
   // softmax(half) -> float in one kernel exists on GPUs alone: convert first.
   const auto flag = argument_index(schema, "half_to_float");
-  if (flag && stack[*flag].isBool() && stack[*flag].toBool() && stack[0].isTensor()) {
+  const bool runs_whole = replay_device().is_cuda() && precision_ == Precision::recorded;
+  if (!runs_whole && flag && stack[*flag].isBool() && stack[*flag].toBool() && stack[0].isTensor()) {
     stack[0] = stack[0].toTensor().to(redirect(at::kFloat, precision_));
     stack[*flag] = false;
   }

@@ -1,4 +1,5 @@
 #include "trace/extract.hpp"
+#include "trace/device.hpp"
 
 #include <ATen/MemoryOverlap.h>
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -10,6 +11,7 @@
 #include "core/precision.hpp"
 #include "dump/dump_writer.hpp"
 #include "dump/stored_values.hpp"
+#include "trace/device.hpp"
 #include "trace/entering.hpp"
 #include "trace/extract_events.hpp"
 #include "trace/settings.hpp"
@@ -258,6 +260,7 @@ Extracted extract(const Dump& dump, const Program& program, const ExtractOptions
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
   const RecordedSettings settings(dump.provenance());
+  const ReplayDevice host(at::kCPU);  // its file holds bytes, and most of what it needs is stored in the recording
   return Extraction(dump, program, options, file).run();
 }
 

@@ -139,7 +139,8 @@ class FirstOrder {
     std::vector<std::vector<at::Tensor>> found;
     for (size_t r = 0; r < task_.directions.size() && !ends.empty() && !inputs.empty(); ++r) {
       std::vector<at::Tensor> given;
-      for (size_t e = 0; e < ends.size(); ++e) given.push_back((*along[e])[r].to(ends[e].scalar_type()));
+      for (size_t e = 0; e < ends.size(); ++e)
+        given.push_back((*along[e])[r].to(ends[e].device(), ends[e].scalar_type()));
       found.push_back(torch::autograd::grad(ends, inputs, given, r + 1 < task_.directions.size(), false, true));
     }
     return found;

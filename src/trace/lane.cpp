@@ -6,6 +6,7 @@
 
 #include "core/error.hpp"
 #include "dump/placement.hpp"
+#include "trace/device.hpp"
 
 namespace parity {
 
@@ -15,6 +16,9 @@ bool same_memory(const at::Tensor& a, const at::Tensor& b) {
   return a.is_same(b) || (a.scalar_type() == b.scalar_type() && a.const_data_ptr() == b.const_data_ptr() &&
                           a.sizes() == b.sizes() && a.strides() == b.strides());
 }
+
+// On a device: its kernels do not look at where within a cache line a tensor begins.
+at::Tensor strided_like(const at::Tensor& tensor, const at::Tensor& like) { return at::empty_like(like).copy_(tensor); }
 
 bool wider(at::ScalarType a, at::ScalarType b) {
   return at::isFloatingType(a) && at::isFloatingType(b) && c10::elementSize(a) > c10::elementSize(b);
@@ -123,7 +127,7 @@ at::Tensor Lane::alias_in(const at::Tensor& base, const Leaf& leaf) const {
 // Somebody else's tensor for value `id`; ops that write in place must not reach its memory.
 at::Tensor Lane::adopt(const at::Tensor& tensor, int64_t id) const {
   const at::ScalarType dtype = redirect(dtypes_.at(id), options_.precision);
-  return tensor.to(dtype, /*non_blocking=*/false, /*copy=*/flow_.written_from(id, 0));
+  return tensor.to(replay_device(), dtype, /*non_blocking=*/false, /*copy=*/flow_.written_from(id, 0));
 }
 
 void Lane::step(int i) {
@@ -188,11 +192,11 @@ void Lane::take_opaque(const Op& op, int i) {
   for (const auto& output : op.outputs)
     if (output) put(*output, stored(*output));
   for (const Value& value : op.writes) put(value, stored(value));
+  note_selection(op, i);
   report_.opaque.push_back(fmt::format("{} ({}): {}", op.path, op.name, op.opaque));
 }
 
 void Lane::execute(const Op& op, int i) {
-  note_selection(op, i);
   const OpFlow& flow = flow_.ops[i];
   if (flow.fresh.empty() && flow.writes.empty()) return;  // .item(), checks: their result is a literal of later ops
   const bool uninitialised = is_uninitialised(op.kind);
@@ -223,7 +227,8 @@ at::Tensor Lane::fitting(const Op& op, const Value& recorded, const at::Tensor& 
 
 // What a definition does not compute (random states, debug masks): as stored, else zeros.
 at::Tensor Lane::filler(const Value& output) const {
-  return output.key.empty() ? at::zeros(output.shape, redirected(output)) : stored(output);
+  return output.key.empty() ? at::zeros(output.shape, at::TensorOptions(replay_device()).dtype(redirected(output)))
+                            : stored(output);
 }
 
 // Kept between uses this near: a weight that each of many experts takes a slice of is converted once.
@@ -255,7 +260,7 @@ void Lane::release(int i) {
 }
 
 at::Tensor Lane::at_boundary(size_t boundary) {
-  return get(program_.boundaries[boundary].value.id).resolve_conj().resolve_neg();
+  return on_host(get(program_.boundaries[boundary].value.id).resolve_conj().resolve_neg());
 }
 
 void Lane::exchange(size_t index, const at::Tensor& replacement) {
@@ -274,9 +279,9 @@ void Lane::replace(int64_t id, const at::Tensor& value, const at::Tensor& replac
   if (flow_.written_from(id, 0) && at::has_internal_overlap(value) != at::MemOverlap::Yes)
     value.copy_(replacement);
   else if (options_.arithmetic == Arithmetic::exact && wider(replacement.scalar_type(), value.scalar_type()))
-    values_[id] = replacement;
+    values_[id] = on_replay_device(replacement);
   else
-    values_[id] = placed_like(replacement, value);
+    values_[id] = value.is_cpu() ? placed_like(replacement, value) : strided_like(replacement, value);
 }
 
 void Lane::begin_call(const ModuleCall& call) {

@@ -28,7 +28,7 @@ class Lane {
   /// Drops what no later op or boundary reads.
   void release(int op);
 
-  /// The value of a boundary that has just been reached, conjugate and negative bits resolved.
+  /// The value of a boundary that has just been reached, on the host, conjugate and negative bits resolved.
   at::Tensor at_boundary(size_t boundary);
   /// Goes on from `replacement` there, in the replay's dtype; Arithmetic::exact keeps a wider one (its ops compute in
   /// fp64 anyway, so a port that did not round goes on unrounded). Throws Error when the shape differs.

@@ -1,5 +1,7 @@
 #include "trace/leaves.hpp"
 
+#include "trace/device.hpp"
+
 namespace parity {
 
 Leaves::Leaves(const Dump& dump, const Program& program, const Flow& flow) : dump_(dump), flow_(flow) {
@@ -19,7 +21,7 @@ bool Leaves::shared(int64_t id) const {
 at::Tensor Leaves::stored(const Value& value, at::ScalarType dtype) {
   const std::pair key{value.id, dtype};
   if (const auto found = kept_.find(key); found != kept_.end()) return found->second;
-  at::Tensor tensor = stored_value(dump_, value).to(dtype);
+  at::Tensor tensor = on_replay_device(stored_value(dump_, value), dtype);
   if (shared(value.id)) kept_[key] = tensor;
   return tensor;
 }

@@ -14,7 +14,8 @@ class Leaves {
 
   /// nullptr: an op made it.
   const Leaf* find(int64_t id) const;
-  /// As stored, in `dtype`. Throws Error when the dump has something else than the program says.
+  /// As stored, in `dtype`, on the replay's device. Throws Error when the dump has something else than the program
+  /// says.
   at::Tensor stored(const Value& value, at::ScalarType dtype);
   /// Is the same tensor handed out to everybody, so that it can be let go and asked for again?
   bool shared(int64_t id) const;

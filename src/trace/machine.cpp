@@ -11,8 +11,11 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string_view>
+#include <tuple>
 
 #include "core/cpu.hpp"
+#include "kernels/cuda/compare.hpp"
+#include "trace/device.hpp"
 
 namespace parity {
 namespace {
@@ -46,11 +49,54 @@ nlohmann::json settings_here() {
   return settings;
 }
 
+void describe_gpu(int index, Machine& out) {
+  std::string why;
+  const auto devices = kernels::cuda::devices(why);
+  if (static_cast<size_t>(index) < devices.size()) {
+    out.device_name = devices[static_cast<size_t>(index)].name;
+    out.compute_capability = devices[static_cast<size_t>(index)].capability;
+  }
+  const long runtime = at::Context::versionCUDART();  // 13000
+  out.cuda = fmt::format("{}.{}", runtime / 1000, runtime % 1000 / 10);
+  if (at::globalContext().hasCuDNN()) out.cudnn = fmt::format("{}", at::Context::versionCuDNN());
+}
+
+// "cuda:0" -> "cuda"; a recording that says nothing was made on a CPU.
+std::string device_kind(const std::string& device) {
+  return device.empty() ? "cpu" : device.substr(0, device.find(':'));
+}
+
+// What a GPU's kernels are chosen by.
+std::string other_gpu_kernels(const nlohmann::json& provenance, const Machine& here) {
+  const auto text = [](const nlohmann::json& from, const char* key) {
+    const auto found = from.find(key);
+    if (found == from.end() || found->is_null() || found->is_object()) return std::string();
+    return found->is_string() ? found->get<std::string>() : found->dump();
+  };
+  const auto cudnn = provenance.find("cudnn");
+  const std::string version = cudnn != provenance.end() && cudnn->is_object() ? text(*cudnn, "version") : std::string();
+  for (const auto& [what, there, ours] :
+       {std::tuple{"device_name", text(provenance, "device_name"), here.device_name},
+        {"cuda", text(provenance, "cuda"), here.cuda},
+        {"cudnn", version, here.cudnn},
+        {"torch", before_plus(text(provenance, "torch")), before_plus(here.libtorch)}})
+    if (there != ours) return fmt::format("{}: {} there, {} here", what, there, ours.empty() ? "unknown" : ours);
+  return "";
+}
+
 }  // namespace
 
 Machine this_machine() {
   const Cpu cpu = this_cpu();
-  return {cpu.model, at::get_cpu_capability(), cpu.flags, TORCH_VERSION, at::get_num_threads()};
+  Machine here;
+  here.cpu = cpu.model;
+  here.cpu_capability = at::get_cpu_capability();
+  here.cpu_flags = cpu.flags;
+  here.libtorch = TORCH_VERSION;
+  here.threads = at::get_num_threads();
+  here.device = replay_device().str();
+  if (replay_device().is_cuda()) describe_gpu(replay_device().index(), here);
+  return here;
 }
 
 std::string other_kernels(const nlohmann::json& provenance) {
@@ -60,6 +106,9 @@ std::string other_kernels(const nlohmann::json& provenance) {
     return found != provenance.end() && found->is_string() ? found->get<std::string>() : std::string();
   };
   const auto or_null = [&](const char* key) { return provenance.contains(key) ? provenance[key] : nlohmann::json(); };
+  if (device_kind(text("device")) != device_kind(here.device))
+    return fmt::format("device: {} there, {} here", text("device"), here.device);
+  if (replay_device().is_cuda()) return other_gpu_kernels(provenance, here);
   if (const std::string there = text("cpu"); there != here.cpu) return fmt::format("cpu: {} there", there);
   if (const std::string there = text("cpu_capability"); there != here.cpu_capability)
     return fmt::format("cpu_capability: {} there, {} here", there, here.cpu_capability);

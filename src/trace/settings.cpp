@@ -28,7 +28,8 @@ RecordedSettings::RecordedSettings(const nlohmann::json& provenance)
     : matmul_precision_(matmul_precision_name(at::globalContext().float32MatmulPrecision())),
       deterministic_(at::globalContext().deterministicAlgorithms()),
       warn_only_(at::globalContext().deterministicAlgorithmsWarnOnly()),
-      mkldnn_(at::globalContext().userEnabledMkldnn()) {
+      mkldnn_(at::globalContext().userEnabledMkldnn()),
+      gpu_(provenance) {
   at::Context& context = at::globalContext();
   const auto flag = [&](const char* name, bool otherwise) {
     const auto found = provenance.find(name);

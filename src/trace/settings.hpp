@@ -5,11 +5,25 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace parity {
 
-/// Sets what the recording was made with (provenance: matmul_precision, deterministic, mkldnn) and restores it at the
-/// end. The number of threads is the caller's business.
+/// The switches of CUDA's libraries and of attention: sets what the recording was made with (provenance: tf32, cudnn,
+/// sdpa, reduced_precision_reduction) and restores it at the end. On the CPU they change no product.
+class RecordedGpuSettings {
+ public:
+  explicit RecordedGpuSettings(const nlohmann::json& provenance);
+  ~RecordedGpuSettings();
+  RecordedGpuSettings(const RecordedGpuSettings&) = delete;
+  RecordedGpuSettings& operator=(const RecordedGpuSettings&) = delete;
+
+ private:
+  std::vector<bool> before_;  // in the order of the table
+};
+
+/// Sets what the recording was made with (provenance: matmul_precision, deterministic, mkldnn, and the GPU's) and
+/// restores it at the end. The number of threads is the caller's business.
 class RecordedSettings {
  public:
   explicit RecordedSettings(const nlohmann::json& provenance);
@@ -20,6 +34,7 @@ class RecordedSettings {
  private:
   std::string matmul_precision_;
   bool deterministic_, warn_only_, mkldnn_;
+  RecordedGpuSettings gpu_;  // last: TF32 in products is a matmul precision to LibTorch
 };
 
 /// Other kernels for a while; what it changed is restored at the end. nullopt leaves the threads alone.

@@ -101,7 +101,8 @@ std::optional<Inputs> inputs_of(ValidCall& call) {
   in.mask = call.tensor("attn_mask").defined() ? call.tensor("attn_mask") : call.tensor("attn_bias");
   in.scale = call.number("scale", 1 / std::sqrt(static_cast<double>(in.query.size(-1))));
   const c10::IValue* causal = call.find("is_causal");
-  if (causal != nullptr && causal->toBool()) in.mask = at::ones({in.query.size(2), k.size(2)}, at::kBool).tril();
+  if (causal != nullptr && causal->toBool())
+    in.mask = at::ones({in.query.size(2), k.size(2)}, k.options().dtype(at::kBool)).tril();
   return in;
 }
 

@@ -1,6 +1,7 @@
 #include "trace/variant_run.hpp"
 
 #include "core/error.hpp"
+#include "trace/device.hpp"
 #include "trace/operator.hpp"
 
 namespace parity {
@@ -110,7 +111,7 @@ at::Tensor VariantRun::at_boundary(size_t boundary) const {
   if (found == differing_.end() || found->second.sizes().vec() != recorded.shape ||
       found->second.is_complex() != at::isComplexType(recorded.dtype))
     return {};  // nothing that could be projected on
-  return found->second.resolve_conj().resolve_neg();
+  return on_host(found->second.resolve_conj().resolve_neg());
 }
 
 void VariantRun::exchange(size_t boundary) {

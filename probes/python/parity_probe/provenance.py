@@ -6,6 +6,8 @@ import sys
 
 import numpy as np
 
+from . import settings
+
 # Instruction sets that make libraries choose other kernels, and so other roundings.
 _FLAGS = {"sse4_2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512_vnni", "avx512_bf16", "avx512_fp16", "avx_vnni",
           "amx_tile", "amx_bf16", "amx_int8", "asimd", "sve", "sve2", "bf16", "i8mm"}
@@ -81,13 +83,11 @@ def collect_torch(model):
     kind = device.split(":")[0]
     about.update(
         torch=torch.__version__, cpu_capability=_try(torch.backends.cpu.get_cpu_capability), mkldnn=_try(lambda: torch.backends.mkldnn.is_available() and
-            torch.backends.mkldnn.enabled), threads=torch.get_num_threads(), device=device, seed=torch.initial_seed(),
-        device_name=_try(lambda: torch.cuda.get_device_name(device)) if kind == "cuda" else None, cuda=torch.version.cuda,
+            torch.backends.mkldnn.enabled), threads=torch.get_num_threads(), seed=torch.initial_seed(),
         deterministic=torch.are_deterministic_algorithms_enabled(), training=model.training,
-        tf32=_try(lambda: {"matmul": torch.backends.cuda.matmul.allow_tf32, "cudnn": torch.backends.cudnn.allow_tf32}),
         kernel_settings={name: os.environ[name] for name in _SETTINGS if name in os.environ}, module=type(model).__module__,
-        matmul_precision=_try(torch.get_float32_matmul_precision),
         autocast=_try(lambda: {"enabled": torch.is_autocast_enabled(kind), "dtype": str(torch.get_autocast_dtype(kind)).split(".")[1]}),
         dtype=str(max(counts, key=counts.get)).split(".")[1] if counts else None,
-        libraries={name: _try(lambda name=name: sys.modules[name].__version__) for name in ("diffusers", "transformers") if name in sys.modules})
+        libraries={name: _try(lambda name=name: sys.modules[name].__version__) for name in ("diffusers", "transformers") if name in sys.modules},
+        **settings.collect(torch, device))
     return about

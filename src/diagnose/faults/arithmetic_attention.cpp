@@ -27,7 +27,8 @@ at::Tensor for_queries(const at::Tensor& t, int64_t heads) {
 at::Tensor masked_scores(const OpCall& call, at::Tensor scores) {
   const c10::IValue causal = call.value("is_causal");
   if (causal.isBool() && causal.toBool())
-    scores = scores.masked_fill(at::ones({scores.size(-2), scores.size(-1)}, at::kBool).tril().logical_not(), kNothing);
+    scores = scores.masked_fill(
+        at::ones({scores.size(-2), scores.size(-1)}, scores.options().dtype(at::kBool)).tril().logical_not(), kNothing);
   at::Tensor mask = call.tensor("attn_mask").defined() ? call.tensor("attn_mask") : call.tensor("attn_bias");
   if (!mask.defined()) return scores;
   return mask.scalar_type() == at::kBool ? scores.masked_fill(mask.logical_not(), kNothing)

@@ -51,7 +51,7 @@ const char* mask_name(const OpCall& call) {
 Rewrite with_causal_diagonal(int64_t diagonal) {
   return [diagonal](OpCall& call) {
     const int64_t rows = call.tensor("query").size(-2), columns = call.tensor("key").size(-2);
-    const at::Tensor seen = at::ones({rows, columns}, at::kBool).tril(diagonal);
+    const at::Tensor seen = at::ones({rows, columns}, call.tensor("query").options().dtype(at::kBool)).tril(diagonal);
     const at::Tensor mask = at::zeros({rows, columns}, call.tensor("query").options())
                                 .masked_fill(seen.logical_not(), -std::numeric_limits<double>::infinity());
     call.set("is_causal", false);
@@ -167,7 +167,7 @@ void separate(const ProgramIndex& program, int index, Hypotheses& to) {
   for (const int64_t diagonal : {-1, 1})
     add_fault(to, program, index, "mask off by one", fmt::format("diagonal {:+d}", diagonal), [diagonal](OpCall& call) {
       const at::Tensor self = call.tensor("self");
-      const at::Tensor seen = at::ones({self.size(-2), self.size(-1)}, at::kBool).tril(diagonal);
+      const at::Tensor seen = at::ones({self.size(-2), self.size(-1)}, self.options().dtype(at::kBool)).tril(diagonal);
       if (diagonal > 0) throw std::runtime_error("what the mask hid is lost here");
       call.set("self", self.masked_fill(seen.logical_not(), -std::numeric_limits<double>::infinity()));
       return call.run_again();

@@ -8,6 +8,7 @@
 
 #include "core/dtype_kind.hpp"
 #include "diagnose/faults/catalogue.hpp"
+#include "trace/device.hpp"
 #include "trace/operator.hpp"
 
 namespace parity {
@@ -18,9 +19,9 @@ std::optional<at::ScalarType> half_of(const Program& program) {
   return std::nullopt;
 }
 
-bool computes_floats(const Op& op) {
 namespace {
 
+bool computes_floats(const Op& op) {
   return !op.view && (op.opaque.empty() || is_uninitialised(op.kind)) && !op.outputs.empty() && op.outputs[0] &&
          (at::isFloatingType(op.outputs[0]->dtype) || at::isComplexType(op.outputs[0]->dtype));
 }
@@ -132,7 +133,7 @@ std::map<int, Rewrite> wide_buffer(const ProgramIndex& program, int index) {
   }
   if (ops.empty()) return {};
   ops[index] = [](OpCall& call) {
-    return Results{at::zeros(call.op.outputs[0]->shape, at::TensorOptions().dtype(at::kFloat))};
+    return Results{at::zeros(call.op.outputs[0]->shape, at::TensorOptions(replay_device()).dtype(at::kFloat))};
   };
   return ops;
 }
