@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
 #include <utility>
 
 #include "bench/bandwidth.hpp"
@@ -41,24 +42,32 @@ void time_in_turn(const std::vector<Contestant>& all, int repeats) {
     }
 }
 
+/// What the others are held against, for a pair of `bytes` together.
+std::function<void()> reading_of(const at::Tensor& reference, int64_t bytes) {
+  if (reference.is_cpu()) return [both = std::make_shared<ReadOnly>(bytes)] { both->read(); };
+  return [reference, third = at::empty_like(reference)] {
+    at::Tensor(third).copy_(reference).flatten()[reference.numel() - 1].item<double>();
+  };
+}
+
 std::pair<at::Tensor, at::Tensor> random_pair(int64_t elements, at::ScalarType reference, at::ScalarType candidate) {
   const auto r = at::randn({elements}, at::kFloat).to(reference);
   return {r, (r.to(at::kFloat) + 1e-3 * at::randn({elements}, at::kFloat)).to(candidate)};
 }
 
-CompareBenchRow measure_row(const std::string& reference, const std::string& candidate, int64_t bytes, int repeats) {
+CompareBenchRow measure_row(const std::string& reference, const std::string& candidate, int64_t bytes,
+                            const CompareBenchOptions& options) {
   const auto dtype = parse_dtype(reference), other = parse_dtype(candidate);
   CompareBenchRow row{reference, candidate, bytes / static_cast<int64_t>(c10::elementSize(dtype))};
   if (row.elements < 1) throw Error(fmt::format("[bench compare] {} bytes are less than one element", bytes));
   const auto pair = random_pair(row.elements, dtype, other);
-  const auto &r = pair.first, &c = pair.second;
+  const auto r = pair.first.to(options.device), c = pair.second.to(options.device);
   row.bytes = static_cast<int64_t>(r.nbytes() + c.nbytes());
-  const ReadOnly both(row.bytes);
-  time_in_turn({{[&] { both.read(); }, &row.reading},
+  time_in_turn({{reading_of(r, row.bytes), &row.reading},
                 {[&] { measure_sums(r, c); }, &row.sums},
                 {[&] { measure(r, c); }, &row.statistics},
                 {[&] { at::isclose(r, dtype == other ? c : c.to(dtype)).all().item<bool>(); }, &row.torch_close}},
-               repeats);
+               options.repeats);
   return row;
 }
 
@@ -72,7 +81,7 @@ std::vector<CompareBenchRow> bench_compare(const CompareBenchOptions& options) {
   for (const auto& dtype : options.dtypes)
     for (const int64_t bytes : options.bytes) {
       if (options.progress) options.progress(static_cast<double>(rows.size()) / all);
-      rows.push_back(measure_row(dtype, options.candidate.empty() ? dtype : options.candidate, bytes, options.repeats));
+      rows.push_back(measure_row(dtype, options.candidate.empty() ? dtype : options.candidate, bytes, options));
     }
   if (options.progress) options.progress(1);
   return rows;

@@ -16,7 +16,8 @@ struct CompareBenchOptions {
   std::string candidate;                               // dtype of the candidates; empty: as the reference
   std::vector<int64_t> bytes = {1 << 10, 1 << 16, 1 << 22, 1 << 28};  // of each reference
   int repeats = 7;
-  ShareDone progress;  // may be null
+  at::Device device = at::kCPU;  // where the tensors lie
+  ShareDone progress;            // may be null
 };
 
 /// One size and dtype. Seconds of one call, the least of the repeats (of small tensors: of as many calls as take a
@@ -24,13 +25,14 @@ struct CompareBenchOptions {
 struct CompareBenchRow {
   std::string reference, candidate;  // dtypes
   int64_t elements = 0, bytes = 0;   // bytes: of both sides together
-  double reading = 0;                // both sides, nothing else
-  double sums = 0;                   // everything that needs no order: `measure_sums`
-  double statistics = 0;             // with exact percentiles and the worst element: `measure`
-  double torch_close = 0;            // LibTorch's isclose(…).all(), the heart of torch.testing.assert_close
+  double reading = 0;      // both sides, nothing else; on a device, copying one onto a third tensor: as many bytes
+  double sums = 0;         // everything that needs no order: `measure_sums`
+  double statistics = 0;   // with exact percentiles and the worst element: `measure`
+  double torch_close = 0;  // LibTorch's isclose(…).all(), the heart of torch.testing.assert_close
 };
 
-/// Normal random references (seeded), candidates a thousandth off. Throws Error for a dtype that is none, or sizes
+/// Normal random references (seeded), candidates a thousandth off. Every contestant ends with a number on the host, so
+/// that a device has finished. Throws Error for a dtype that is none, or sizes
 /// below one element.
 std::vector<CompareBenchRow> bench_compare(const CompareBenchOptions& options);
 

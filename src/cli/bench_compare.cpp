@@ -6,6 +6,7 @@
 #include "cli/command.hpp"
 #include "cli/print.hpp"
 #include "report/sink.hpp"
+#include "trace/device.hpp"
 
 namespace parity::cli {
 namespace {
@@ -13,6 +14,7 @@ namespace {
 struct CompareCommand {
   Common common;
   CompareBenchOptions bench;
+  std::string device = "cpu";
 };
 
 nlohmann::json to_json(const CompareBenchRow& row) {
@@ -43,6 +45,7 @@ void print_rows(const std::vector<CompareBenchRow>& rows) {
 }
 
 int run_bench_compare(CompareCommand command) {
+  command.bench.device = usable_device(command.device);
   set_threads(command.common, nullptr);
   const auto rows = [&] {
     ShareBar bar("measuring", command.common.quiet);
@@ -51,7 +54,10 @@ int run_bench_compare(CompareCommand command) {
   }();
   if (!command.common.quiet) print_rows(rows);
   if (command.common.json.empty()) return 0;
-  nlohmann::json json{{"name", "compare"}, {"threads", at::get_num_threads()}, {"rows", nlohmann::json::array()}};
+  nlohmann::json json{{"name", "compare"},
+                      {"device", command.device},
+                      {"threads", at::get_num_threads()},
+                      {"rows", nlohmann::json::array()}};
   for (const auto& row : rows) json["rows"].push_back(to_json(row));
   write_result(command.common.json, json);
   return 0;
@@ -75,6 +81,9 @@ void add_bench_compare(CLI::App& bench, Action& action) {
   compare->add_option("--repeats", command->bench.repeats, "Turns of which the fastest counts")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+  compare->add_option("--device", command->device, "Where both tensors lie: cpu, cuda or cuda:N")
+      ->capture_default_str()
+      ->type_name("DEVICE");
   add_common(*compare, command->common);
   compare->callback([command, &action] { action = [command] { return run_bench_compare(*command); }; });
 }

@@ -4,6 +4,7 @@
 #include "core/error.hpp"
 #include "measure/blocks.hpp"
 #include "measure/measure.hpp"
+#include "measure/on_device.hpp"
 #include "measure/ranks.hpp"
 
 namespace parity {
@@ -29,13 +30,12 @@ double norm(long double squares) {
   return static_cast<double>(std::min<long double>(std::sqrt(squares), std::numeric_limits<double>::max()));
 }
 
-/// Must be summed again in long double: squares near the ends of a double's range have lost elements (below 1e-200 an
-/// element's square may have become zero unnoticed; fp32 and narrower never come here, their smallest square is 2e-90);
-/// or the candidate is so much smaller than the reference that its norm, which is derived from the other sums, has
-/// cancelled.
+/// Must be summed again in long double: squares have been lost (fp32 and narrower never come here, their smallest
+/// square is 2e-90); or the candidate is so much smaller than the reference that its norm, which is derived from the
+/// other sums, has cancelled.
 bool needs_wide(const Totals<double>& t) {
-  const auto lost = [](double squares, double sum) { return !(squares < 1e300) || (sum > 0 && squares < 1e-200); };
-  return lost(t.sum_rr, t.sum_r) || lost(t.sum_dd, t.sum_d) || !std::isfinite(t.sum_d) || t.sum_cc < 1e-2 * t.sum_rr;
+  return squares_lost(t.sum_rr, t.sum_r) || squares_lost(t.sum_dd, t.sum_d) || !std::isfinite(t.sum_d) ||
+         t.sum_cc < 1e-2 * t.sum_rr;
 }
 
 bool is_exact_integer(at::ScalarType dtype) { return !at::isFloatingType(dtype) && !at::isComplexType(dtype); }
@@ -47,24 +47,36 @@ bool constant(const at::Tensor& t) {
   const auto width = static_cast<size_t>(t.element_size());
   if (std::memcmp(p, p + width, t.nbytes() - width) == 0) return true;
   if (t.flatten()[0].item<double>() != 0) return false;
-  return t.count_nonzero().item<int64_t>() == 0;  // zeros of both signs
+  const bool fp8 = at::isFloat8Type(t.scalar_type());                        // ATen does not count these
+  return (fp8 ? t.to(at::kFloat) : t).count_nonzero().item<int64_t>() == 0;  // zeros of both signs
+}
+
+/// The first element of the block at `begin` whose difference is the greatest.
+template <class T>
+int64_t worst_in_block(const at::Tensor& r, const at::Tensor& c, int64_t begin) {
+  const int64_t n = std::min(kBlock, r.numel() - begin);
+  std::vector<T> reference(static_cast<size_t>(n)), candidate(reference.size());
+  load(r, begin, n, reference.data());
+  load(c, begin, n, candidate.data());
+  T most = -1;
+  size_t at = 0;
+  for (size_t i = 0; i < reference.size(); ++i) {
+    const T difference = std::abs(candidate[i] - reference[i]);
+    if (!std::isfinite(reference[i]) || !std::isfinite(candidate[i]) || !(difference > most)) continue;
+    most = difference;
+    at = i;
+  }
+  return begin + static_cast<int64_t>(at);
 }
 
 /// The place of the greatest difference: the first element of that size.
 template <class T>
 void set_worst(const at::Tensor& shape, const at::Tensor& r, const at::Tensor& c, const Totals<T>& totals, Stats& out) {
   if (totals.worst_block < 0) return;
-  const auto scratch = std::make_unique_for_overwrite<Scratch<T>>();
-  const int64_t n = std::min(kBlock, r.numel() - totals.worst_block);
-  const auto block = measure_block(r, c, totals.worst_block, n, *scratch);
-  const auto* worst = std::max_element(scratch->abs_d.data(), scratch->abs_d.data() + block.finite);
-  int64_t at = totals.worst_block + scratch->original(worst - scratch->abs_d.data());
+  const int64_t at = worst_in_block<T>(r, c, totals.worst_block);
   load(r, at, 1, &out.worst_reference);
   load(c, at, 1, &out.worst_candidate);
-  if (shape.is_complex()) at /= 2;
-  out.worst_index.resize(static_cast<size_t>(shape.dim()));
-  for (int64_t dim = shape.dim() - 1; dim >= 0; at /= shape.size(dim--))
-    out.worst_index[static_cast<size_t>(dim)] = at % shape.size(dim);
+  out.worst_index = index_of(shape.is_complex() ? at / 2 : at, shape.sizes());
 }
 
 template <class T>
@@ -138,7 +150,10 @@ Stats measured(const MeasuredPair& pair, bool ranked) {
 
 }  // namespace
 
+void set_statistics_of(const Totals<double>& totals, Stats& out) { set_statistics(totals, out); }
+
 Stats measure(const at::Tensor& reference, const at::Tensor& candidate) {
+  if (auto there = measured_on_device(reference, candidate, true)) return *there;
   const MeasuredPair pair = checked(reference, candidate);
   Stats out = measured(pair, true);
   if (out.count == 0) return out;
@@ -148,6 +163,7 @@ Stats measure(const at::Tensor& reference, const at::Tensor& candidate) {
 }
 
 Stats measure_sums(const at::Tensor& reference, const at::Tensor& candidate) {
+  if (auto there = measured_on_device(reference, candidate, false)) return *there;
   return measured(checked(reference, candidate), false);
 }
 

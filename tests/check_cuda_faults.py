@@ -1,0 +1,69 @@
+"""Faults put into the CUDA kernels' arithmetic, one by one: cuda_arithmetic_test.cpp must see each. Usage: check_cuda_faults.py ROOT C++-COMPILER
+
+Each is one replacement in a header of kernels/cuda, which must hold the text exactly once.
+"""
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+FAULTS = [  # (header, what stands there, the fault)
+    ("element.hpp", "1 - bias_of(f) - f.mantissa_bits);", "-bias_of(f) - f.mantissa_bits);"),
+    ("element.hpp", "if (magnitude == magnitude_mask(f)) return", "if (false) return"),
+    ("element.hpp", "if (narrow >= past) return false;", ""),
+    ("element.hpp", "if ((significand & ((uint64_t{1} << dropped) - 1)) != 0) return false;", ""),
+    ("pair_step.hpp", "other.max_d == t.max_d && other.worst < t.worst", "other.max_d == t.max_d && other.worst > t.worst"),
+    ("pair_step.hpp", "if (t.worst < 0 || magnitude > t.max_d)", "if (t.worst < 0 || magnitude >= t.max_d)"),
+    ("pair_step.hpp", "return mr + mc;", "return mr - mc;"),
+    ("pair_step.hpp", "t.special_mismatch += kind_r != kind_c;", ""),
+    ("pair_step.hpp", "t.sum_dr += other.sum_dr;", ""),
+    ("pair_step.hpp", "t.zeros_candidate += c == 0;", ""),
+    ("pair_step.hpp", "begin + kTile < pair.n ? begin + kTile : pair.n", "begin + kTile < pair.n ? begin + kTile - 1 : pair.n"),
+    ("pair_step.hpp", "merge(shares[thread], shares[thread + half]);", "if (thread > 0) merge(shares[thread], shares[thread + half]);"),
+    ("pair_step.hpp", "t.bits_known = t.bits_known && other.bits_known;", ""),
+    ("pair_step.hpp", "t.varies_candidate = t.varies_candidate || other.varies_candidate;", ""),
+    ("digits.hpp", "magnitude <= kInfinity64 &&", ""),
+    ("digits.hpp", "prefix.digits + 1) & (kBins - 1)", "prefix.digits + 1) & (kBins / 2 - 1)"),
+    ("rank_search.hpp", "rank >= counts[digit]) rank -=", "rank > counts[digit]) rank -="),
+    ("rank_search.hpp", "const Key key{prefix.digits, prefix.value};", "const Key key{prefix.digits, 0};"),
+]
+
+
+def test_runner(compiler, folder):
+    """doctest's own code, compiled once: it is most of what a test of its own has to compile."""
+    (folder / "main.cpp").write_text("#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN\n#include <doctest/doctest.h>\n")
+    subprocess.run([compiler, "-std=c++20", "-c", str(folder / "main.cpp"), "-o", str(folder / "main.o")], check=True)
+
+
+def passes(root, compiler, folder, fault=None):
+    """Does the test pass with that fault in a copy of the headers? Raises when it does not compile."""
+    headers = folder / "kernels" / "cuda"
+    shutil.rmtree(folder / "kernels", ignore_errors=True)
+    shutil.copytree(root / "kernels" / "cuda", headers)
+    if fault:
+        name, right, wrong = fault
+        text = (headers / name).read_text()
+        if text.count(right) != 1:
+            sys.exit(f"{name} holds {text.count(right)} times: {right}")
+        (headers / name).write_text(text.replace(right, wrong))
+    subprocess.run([compiler, "-std=c++20", "-O1", f"-I{folder}", f"-I{root / 'tests'}", str(root / "tests" / "cuda_arithmetic_test.cpp"),
+                    str(folder / "main.o"), "-o", str(folder / "test")], check=True)
+    return subprocess.run([str(folder / "test"), "--abort-after=1"], capture_output=True).returncode == 0
+
+
+def main(root, compiler):
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        test_runner(compiler, folder)
+        if not passes(root, compiler, folder):
+            sys.exit("the test fails without any fault")
+        unseen = [fault for fault in FAULTS if passes(root, compiler, folder, fault)]
+    for name, right, wrong in unseen:
+        print(f"{name}: nobody sees {wrong or 'nothing'} in place of {right}")
+    print(f"{len(FAULTS) - len(unseen)} of {len(FAULTS)} faults are seen")
+    return 1 if unseen else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(pathlib.Path(sys.argv[1]).resolve(), sys.argv[2]))

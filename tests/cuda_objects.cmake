@@ -1,0 +1,32 @@
+# Each CUDA kernel compiled and linked by the tests of an ordinary build, where nvcc is (13: it knows sm_100). Without nvcc there is nothing to be tested, so
+# nothing is registered; what needs a GPU is skipped without one, and says so.
+if(PARITY_SANITIZE)
+  return()  # nothing of it is instrumented
+endif()
+find_program(PARITY_NVCC nvcc)
+if(PARITY_NVCC)
+  execute_process(COMMAND ${PARITY_NVCC} --version OUTPUT_VARIABLE nvcc_version ERROR_QUIET)
+  string(REGEX MATCH "release ([0-9]+)" _ "${nvcc_version}")
+endif()
+if(NOT PARITY_NVCC OR NOT CMAKE_MATCH_1 GREATER_EQUAL 13)
+  message(STATUS "no nvcc 13: the CUDA kernels are not compiled by the tests")
+  return()
+endif()
+set(objects ${CMAKE_CURRENT_BINARY_DIR}/cuda)
+file(MAKE_DIRECTORY ${objects})
+set(compile ${PARITY_NVCC} -std=c++20 -O2 ${PARITY_CUDA_FLAGS} -Werror=all-warnings -Xcompiler -Wall,-Wextra -I${PROJECT_SOURCE_DIR} -I${PROJECT_SOURCE_DIR}/src
+  -I${CMAKE_CURRENT_SOURCE_DIR} "-DPARITY_CUDA_ARCHITECTURES=\"80 90 100\"" -gencode=arch=compute_80,code=sm_80 -gencode=arch=compute_90,code=sm_90
+  -gencode=arch=compute_100,code=[sm_100,compute_100])
+set(linked)
+foreach(source ${PARITY_CUDA_SOURCES})
+  get_filename_component(name ${source} NAME_WE)
+  add_test(NAME "cuda: ${source} compiles for sm_80, sm_90 and sm_100" COMMAND ${compile} -c ${PROJECT_SOURCE_DIR}/kernels/${source} -o ${objects}/${name}.o)
+  set_tests_properties("cuda: ${source} compiles for sm_80, sm_90 and sm_100" PROPERTIES FIXTURES_SETUP cuda_objects TIMEOUT 600 COST 60)
+  list(APPEND linked ${objects}/${name}.o)
+endforeach()
+add_test(NAME "cuda: the kernels link into a program" COMMAND ${compile} ${CMAKE_CURRENT_SOURCE_DIR}/cuda_on_gpu.cpp ${linked} -o ${objects}/cuda_on_gpu)
+set_tests_properties("cuda: the kernels link into a program" PROPERTIES FIXTURES_REQUIRED cuda_objects FIXTURES_SETUP cuda_program TIMEOUT 600)
+add_test(NAME "cuda: without a device every function says so" COMMAND ${objects}/cuda_on_gpu without-device)
+add_test(NAME "cuda: the kernels' digits on a GPU" COMMAND ${objects}/cuda_on_gpu)
+set_tests_properties("cuda: without a device every function says so" "cuda: the kernels' digits on a GPU" PROPERTIES FIXTURES_REQUIRED cuda_program TIMEOUT 600)
+set_tests_properties("cuda: the kernels' digits on a GPU" PROPERTIES SKIP_RETURN_CODE 77)
