@@ -10,6 +10,7 @@
 
 #include <cmath>
 
+#include "kernels/cpu/gelu_new-inl.hpp"
 #include "kernels/cpu/widen-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -122,22 +123,32 @@ HWY_INLINE hn::Vec<D> gelu_tanh_of(D d, hn::Vec<D> x) {
   return hn::Div(x, hn::Add(hn::Set(d, C(1)), hn::Exp(d, exponent)));
 }
 
+// y = of(d, x), a vector at a time; what is left one by one.
+template <class Row, class Of>
+void each(const Row& r, const Of& of) {
+  const typename Wide<std::remove_pointer_t<decltype(r.y)>>::Tag d;
+  const int64_t lanes = lanes_of(d), whole = r.n / lanes * lanes;
+  for (int64_t i = 0; i < whole; i += lanes) store_narrow(d, of(d, widened(d, r.x + i)), r.y + i);
+  const hn::CappedTag<hn::TFromD<decltype(d)>, 1> one;
+  for (int64_t i = whole; i < r.n; ++i) store_narrow(hn::GetLane(of(one, hn::Set(one, widened(r.x[i])))), r.y + i);
+}
+
 template <class T>
 void gelu_tanh(const GeluTanh<T>& r) {
-  using C = RowNumber<T>;
-  const typename Wide<T>::Tag d;
-  const int64_t lanes = lanes_of(d), whole = r.n / lanes * lanes;
-  for (int64_t i = 0; i < whole; i += lanes) store_narrow(d, gelu_tanh_of(d, widened(d, r.x + i)), r.y + i);
-  const hn::CappedTag<C, 1> one;
-  for (int64_t i = whole; i < r.n; ++i)
-    store_narrow(hn::GetLane(gelu_tanh_of(one, hn::Set(one, widened(r.x[i])))), r.y + i);
+  each(r, [](auto d, auto x) HWY_ATTR { return gelu_tanh_of(d, x); });
+}
+
+template <class T>
+void gelu_new(const GeluNew<T>& r) {
+  each(r, [](auto d, auto x) HWY_ATTR { return gelu_new_of<sizeof(T) == 2>(d, x); });
 }
 
 #define PARITY_ROW_PASS(T, name)                                      \
   void norm_affine_##name(const NormAffine<T>& r) { norm_affine(r); } \
   void norm_turn_##name(const NormTurn<T>& r) { norm_turn(r); }       \
   void gate_add_##name(const GateAdd<T>& r) { gate_add(r); }          \
-  void gelu_tanh_##name(const GeluTanh<T>& r) { gelu_tanh(r); }
+  void gelu_tanh_##name(const GeluTanh<T>& r) { gelu_tanh(r); }       \
+  void gelu_new_##name(const GeluNew<T>& r) { gelu_new(r); }
 PARITY_ROW_PASS(double, fp64)
 PARITY_ROW_PASS(float, fp32)
 PARITY_ROW_PASS(uint16_t, bf16)
@@ -154,10 +165,12 @@ namespace parity::kernels {
   HWY_EXPORT(norm_turn_##name);                                                          \
   HWY_EXPORT(gate_add_##name);                                                           \
   HWY_EXPORT(gelu_tanh_##name);                                                          \
+  HWY_EXPORT(gelu_new_##name);                                                           \
   void row_pass(const NormAffine<T>& r) { HWY_DYNAMIC_DISPATCH(norm_affine_##name)(r); } \
   void row_pass(const NormTurn<T>& r) { HWY_DYNAMIC_DISPATCH(norm_turn_##name)(r); }     \
   void row_pass(const GateAdd<T>& r) { HWY_DYNAMIC_DISPATCH(gate_add_##name)(r); }       \
-  void row_pass(const GeluTanh<T>& r) { HWY_DYNAMIC_DISPATCH(gelu_tanh_##name)(r); }
+  void row_pass(const GeluTanh<T>& r) { HWY_DYNAMIC_DISPATCH(gelu_tanh_##name)(r); }     \
+  void row_pass(const GeluNew<T>& r) { HWY_DYNAMIC_DISPATCH(gelu_new_##name)(r); }
 PARITY_ROW_PASS(double, fp64)
 PARITY_ROW_PASS(float, fp32)
 PARITY_ROW_PASS(uint16_t, bf16)

@@ -51,11 +51,20 @@ struct GeluTanh {
   int64_t n = 0;
 };
 
+/// transformers' tanh form in its eight steps, each rounded to T, as eight ops round.
+template <class T>
+struct GeluNew {
+  const T* x = nullptr;
+  T* y = nullptr;  // may be x
+  int64_t n = 0;
+};
+
 #define PARITY_ROW_PASSES(T)             \
   void row_pass(const NormAffine<T>& r); \
   void row_pass(const NormTurn<T>& r);   \
   void row_pass(const GateAdd<T>& r);    \
-  void row_pass(const GeluTanh<T>& r);
+  void row_pass(const GeluTanh<T>& r);   \
+  void row_pass(const GeluNew<T>& r);
 PARITY_ROW_PASSES(double)
 PARITY_ROW_PASSES(float)
 PARITY_ROW_PASSES(uint16_t)

@@ -90,7 +90,9 @@ GptOssBench bench_gpt_oss(const GptOssBenchOptions& options) {
                            options.cache == "fp8" ? CacheStorage::fp8 : CacheStorage::plain);
   bench.cache_bytes = cache.bytes();
   NoProbe off;
-  const Decoder decoder{[&] { cache.clear(); }, [&](const at::Tensor& ids) { return model.forward(ids, &cache, off); }};
+  const Decoder decoder{
+      [&] { cache.clear(); },
+      [&](const at::Tensor& ids) { return model.forward(ids, &cache, off).select(1, ids.size(1) - 1); }};
   bench.decoding = time_decoding(decoder, config.vocabulary, options.rounds);
   bench.grown_bytes = peak_memory() - before;
   bench.bytes_per_second = read_bandwidth();  // last: its own memory is not the model's

@@ -7,6 +7,7 @@
 #include "bench/gpt2.hpp"
 #include "cli/command.hpp"
 #include "cli/print.hpp"
+#include "cli/sampling.hpp"
 #include "core/error.hpp"
 #include "report/sink.hpp"
 
@@ -23,6 +24,7 @@ nlohmann::json to_json(const Gpt2Bench& b, const Gpt2BenchOptions& options) {
   return {{"name", "gpt2"},
           {"variant", options.variant},
           {"dtype", options.dtype},
+          {"cached", options.cached},
           {"parameters", b.parameters},
           {"prompt", options.rounds.prompt},
           {"tokens", options.rounds.tokens},
@@ -30,9 +32,14 @@ nlohmann::json to_json(const Gpt2Bench& b, const Gpt2BenchOptions& options) {
           {"first_seconds", b.decoding.rounds.first},
           {"seconds", b.decoding.rounds.seconds},
           {"tokens_per_second", b.decoding.tokens_per_second()},
+          {"prompt_milliseconds", b.decoding.prompt_milliseconds},
+          {"exponent", b.decoding.exponent(options.rounds.prompt)},
           {"milliseconds_by_position", b.decoding.milliseconds},
           {"weight_bytes", b.weight_bytes},
           {"cache_bytes", b.cache_bytes},
+          {"kept_bytes", b.kept_bytes},
+          {"grown_bytes", b.grown_bytes},
+          {"memory_share", b.memory_share()},
           {"read_bytes_per_second", b.bytes_per_second},
           {"bound_share", b.bound_share()},
           {"peak_bytes", peak_memory()}};
@@ -52,11 +59,13 @@ int run_bench_gpt2(Gpt2Command command) {
   if (!command.common.quiet)
     print(
         "gpt2 {} {}: {:.1f} M parameters, {} tokens after {}, {} threads\n"
-        "{:.1f} tokens/s (median of {}), {:.2f} ms the first token, {:.2f} ms the last; {:.2f} of the bandwidth bound "
-        "({:.1f} GB/s read here)\n",
+        "{:.1f} tokens/s (median of {}), {:.2f} ms the first token, {:.2f} ms the last, {:.1f} ms the prompt; {:.2f} "
+        "of "
+        "the bandwidth bound ({:.1f} GB/s read here); memory grew by {:.2f} GB, {:.2f} of weights and cache\n",
         options.variant, options.dtype, static_cast<double>(b.parameters) / 1e6, options.rounds.tokens,
         options.rounds.prompt, at::get_num_threads(), b.decoding.tokens_per_second(), options.rounds.repeats,
-        b.decoding.milliseconds.front(), b.decoding.milliseconds.back(), b.bound_share(), b.bytes_per_second / 1e9);
+        b.decoding.milliseconds.front(), b.decoding.milliseconds.back(), b.decoding.prompt_milliseconds,
+        b.bound_share(), b.bytes_per_second / 1e9, static_cast<double>(b.grown_bytes) / 1e9, b.memory_share());
   if (!command.common.json.empty()) write_result(command.common.json, to_json(b, options));
   return 0;
 }
@@ -74,6 +83,7 @@ void add_bench_gpt2(CLI::App& bench, Action& action) {
   gpt2->add_option("--dtype", command->bench.dtype, "Of weights and activations")
       ->check(CLI::IsMember({"bf16", "fp32"}))
       ->capture_default_str();
+  gpt2->add_flag("!--no-cache", command->bench.cached, "All tokens so far anew for each");
   gpt2->add_option("--prompt", command->bench.rounds.prompt, "Tokens given at once")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
@@ -83,6 +93,7 @@ void add_bench_gpt2(CLI::App& bench, Action& action) {
   gpt2->add_option("--repeats", command->bench.rounds.repeats, "Rounds after the first, which is not counted")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+  add_sampling(*gpt2, command->bench.rounds);
   add_common(*gpt2, command->common);
   gpt2->callback([command, &action] { action = [command] { return run_bench_gpt2(*command); }; });
 }

@@ -5,6 +5,7 @@
 #include "bench/gpt_oss.hpp"
 #include "cli/command.hpp"
 #include "cli/print.hpp"
+#include "cli/sampling.hpp"
 #include "report/sink.hpp"
 
 namespace parity::cli {
@@ -26,6 +27,8 @@ nlohmann::json to_json(const GptOssBench& b, const GptOssBenchOptions& options) 
           {"first_seconds", b.decoding.rounds.first},
           {"seconds", b.decoding.rounds.seconds},
           {"tokens_per_second", b.decoding.tokens_per_second()},
+          {"prompt_milliseconds", b.decoding.prompt_milliseconds},
+          {"exponent", b.decoding.exponent(options.rounds.prompt)},
           {"milliseconds_by_position", b.decoding.milliseconds},
           {"packed_bytes", b.packed_bytes},
           {"cache_bytes", b.cache_bytes},
@@ -72,6 +75,7 @@ void add_bench_gpt_oss(CLI::App& bench, Action& action) {
   count("--prompt", command->bench.rounds.prompt, "Tokens given at once");
   count("--tokens", command->bench.rounds.tokens, "Tokens decoded");
   count("--repeats", command->bench.rounds.repeats, "Rounds after the first, which is not counted");
+  add_sampling(*gpt_oss, command->bench.rounds);
   add_common(*gpt_oss, command->common);
   gpt_oss->callback([command, &action] { action = [command] { return run_bench_gpt_oss(*command); }; });
 }

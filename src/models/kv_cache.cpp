@@ -20,13 +20,16 @@ int64_t KvCache::bytes() const {
   return sum;
 }
 
+std::pair<at::Tensor, at::Tensor> KvCache::room(int64_t layer, int64_t slot, int64_t tokens) const {
+  if (slot < 0 || slot + tokens > positions_)
+    throw Error(fmt::format("[cache] {} tokens at position {} do not fit a cache of {}", tokens, slot, positions_));
+  return {keys_.at(static_cast<size_t>(layer)), values_.at(static_cast<size_t>(layer))};
+}
+
 std::pair<at::Tensor, at::Tensor> KvCache::append(int64_t layer, int64_t slot, const at::Tensor& k,
                                                   const at::Tensor& v) {
   const int64_t tokens = k.size(2);
-  if (slot < 0 || slot + tokens > positions_)
-    throw Error(fmt::format("[cache] {} tokens at position {} do not fit a cache of {}", tokens, slot, positions_));
-  auto& keys = keys_.at(static_cast<size_t>(layer));
-  auto& values = values_.at(static_cast<size_t>(layer));
+  const auto [keys, values] = room(layer, slot, tokens);
   keys.narrow(2, slot, tokens).copy_(k);
   values.narrow(2, slot, tokens).copy_(v);
   return {keys.narrow(2, 0, length_ + tokens), values.narrow(2, 0, length_ + tokens)};

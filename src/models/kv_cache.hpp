@@ -18,6 +18,9 @@ class KvCache {
   /// Writes k and v (batch, heads, tokens, head_dim) of one layer behind the tokens held, beginning at `slot`, and
   /// returns all keys and values up to their end: views, no copies. Throws Error when they do not fit.
   std::pair<at::Tensor, at::Tensor> append(int64_t layer, int64_t slot, const at::Tensor& k, const at::Tensor& v);
+  /// All of one layer's keys and values (batch, heads, positions, head_dim), for one who writes `tokens` rows at `slot`
+  /// himself. Throws Error when they do not fit.
+  std::pair<at::Tensor, at::Tensor> room(int64_t layer, int64_t slot, int64_t tokens) const;
   /// After all layers: the tokens are held.
   void advance(int64_t tokens) { length_ += tokens; }
   void clear() { length_ = 0; }

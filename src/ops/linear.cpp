@@ -63,10 +63,10 @@ std::vector<OpCase> two_samples() {
 
 const OpRow& linear_row() {
   // Worst measured: fp64 31 u at 'long sums', fp32 4.8 u at 'long sums', bf16 0.43 u at 'tokens'; own: fp64
-  // 10 u, fp32 6.8 u, both at 'long sums' (sixteen partial sums of fp32 where LibTorch has more), bf16 0.43 u.
-  // Vectors of 128 bits have a quarter of these partial sums: own, on an emulated Nehalem, fp64 18.5 u, fp32 14.2 u
-  // (scripts/op_bounds; bounds are twice the worst of all its settings).
-  // Largest ULP distance there, fp32: [446] got -0x1.60bep-11 want -0x1.607363fb71e52p-11 ('long sums').
+  // 7.1 u, fp32 5.2 u, both at 'long sums' (32 partial sums of fp32), bf16 0.43 u. With one vector of partial sums
+  // instead of two it was 10 u and 6.8 u, and with vectors of 128 bits, on an emulated Nehalem, fp64 18.5 u, fp32 14.2
+  // u (scripts/op_bounds; bounds are twice the worst of all its settings). Largest ULP distance there, fp32: [446] got
+  // -0x1.60bep-11 want -0x1.607363fb71e52p-11 ('long sums').
   static const OpRow row{"linear",
                          reference,
                          run,

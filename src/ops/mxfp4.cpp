@@ -131,7 +131,7 @@ std::vector<OpCase> cases() {
 }  // namespace
 
 const OpRow& linear_mxfp4_row() {
-  // Worst measured, all at 'gpt-oss's width': fp64 14 u, fp32 5.8 u, bf16 0.49 u; own: fp64 5 u, fp32 3.1 u, bf16 0.49
+  // Worst measured, all at 'gpt-oss's width': fp64 14 u, fp32 5.8 u, bf16 0.49 u; own: fp64 5 u, fp32 2.4 u, bf16 0.49
   // u; with vectors of 128 bits, on an emulated Nehalem, fp64 14 u, fp32 6.0 u (scripts/op_bounds).
   static const OpRow row{"linear, mxfp4",
                          reference,

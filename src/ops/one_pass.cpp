@@ -47,6 +47,19 @@ void over_rows(const at::Tensor& x, const Work& work) {
   });
 }
 
+template <template <class> class Row>
+at::Tensor elementwise(const char* op, const at::Tensor& x, const at::Tensor& out) {
+  constexpr int64_t kShare = 16384;
+  const at::Tensor all = x.contiguous();
+  with_element(op, x, [&](auto* element) {
+    using T = std::remove_pointer_t<decltype(element)>;
+    at::parallel_for(0, all.numel(), kShare, [&](int64_t begin, int64_t end) {
+      kernels::row_pass(Row<T>{pointer<T>(all) + begin, pointer<T>(out) + begin, end - begin});
+    });
+  });
+  return out;
+}
+
 }  // namespace
 
 at::Tensor norm_modulate(const at::Tensor& x, const at::Tensor& gain, const at::Tensor& shift, double eps) {
@@ -108,17 +121,9 @@ at::Tensor norm_turn(at::Tensor x, const at::Tensor& weight, double eps, const R
   return out;
 }
 
-at::Tensor own_gelu_tanh(at::Tensor x) {
-  constexpr int64_t kShare = 16384;
-  const at::Tensor out = result_for(x), all = x.contiguous();
-  with_element("gelu", x, [&](auto* element) {
-    using T = std::remove_pointer_t<decltype(element)>;
-    at::parallel_for(0, all.numel(), kShare, [&](int64_t begin, int64_t end) {
-      kernels::row_pass(kernels::GeluTanh<T>{pointer<T>(all) + begin, pointer<T>(out) + begin, end - begin});
-    });
-  });
-  return out;
-}
+at::Tensor own_gelu_tanh(at::Tensor x) { return elementwise<kernels::GeluTanh>("gelu", x, result_for(x)); }
+
+at::Tensor own_gelu_new(at::Tensor x) { return elementwise<kernels::GeluNew>("gelu new", x, result_for(x)); }
 
 }  // namespace ops
 

@@ -26,6 +26,10 @@ at::Tensor norm_turn(at::Tensor x, const at::Tensor& weight, double eps, const R
 /// As `gelu`'s tanh form.
 at::Tensor own_gelu_tanh(at::Tensor x);
 
+/// transformers' NewGELUActivation in one pass, each of its eight steps rounded to x's dtype (fp64, fp32, bf16).
+/// Written over `x` when the caller moved the only reference in.
+at::Tensor own_gelu_new(at::Tensor x);
+
 }  // namespace ops
 
 const OpRow& norm_modulate_row();

@@ -9,6 +9,7 @@
 #include "kernels/cpu/decode_attention.hpp"
 #include "kernels/cpu/norm_rope.hpp"
 #include "kernels/cpu/tile_attention.hpp"
+#include "ops/gemv_shares.hpp"
 #include "ops/own_element.hpp"
 
 namespace parity::ops {
@@ -27,14 +28,6 @@ void check_linear(const at::Tensor& x, const at::Tensor& weight, const at::Tenso
   if (!fits)
     throw Error(fmt::format("[linear] {} [{}] does not fit weights [{}]", dtype_name(x.scalar_type()),
                             fmt::join(x.sizes(), ","), fmt::join(weight.sizes(), ",")));
-}
-
-// At least 64 Ki weights a thread: less is faster done than handed over.
-template <class X, class W>
-void over_outputs(const kernels::Gemv<X, W>& g) {
-  constexpr int64_t kShare = 65536, kOutputs = 32;
-  const int64_t grain = std::max(kOutputs, kShare / std::max<int64_t>(g.inputs, 1));
-  at::parallel_for(0, g.outputs, grain, [&g](int64_t begin, int64_t end) { kernels::gemv(g, begin, end); });
 }
 
 }  // namespace
@@ -61,10 +54,18 @@ at::Tensor own_linear(const at::Tensor& x, const Int8Weight& weight, const at::T
   return y;
 }
 
-Int8Weight quantise_rows(const at::Tensor& weight) {
-  const auto wide = weight.to(at::kFloat);
-  const auto scale = (wide.abs().amax(1) / 127).clamp_min(std::numeric_limits<float>::min());
-  return {(wide / scale.unsqueeze(1)).round().clamp(-127, 127).to(at::kChar).contiguous(), scale.contiguous()};
+Int8Weight quantise_rows(const at::Tensor& weight, const at::Tensor& values) {
+  constexpr int64_t kNumbers = 1 << 18;  // at a time: what is between them and the bytes stays small
+  const int64_t outputs = weight.size(0), rows = std::max<int64_t>(1, kNumbers / std::max<int64_t>(1, weight.size(1)));
+  Int8Weight out{values.defined() ? values : at::empty(weight.sizes(), at::kChar), at::empty({outputs}, at::kFloat)};
+  for (int64_t first = 0; first < outputs; first += rows) {
+    const int64_t n = std::min(rows, outputs - first);
+    const auto wide = weight.narrow(0, first, n).to(at::kFloat);
+    const auto scale = (wide.abs().amax(1) / 127).clamp_min(std::numeric_limits<float>::min());
+    out.values.narrow(0, first, n).copy_((wide / scale.unsqueeze(1)).round().clamp(-127, 127));
+    out.scale.narrow(0, first, n).copy_(scale);
+  }
+  return out;
 }
 
 at::Tensor own_causal_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const CausalForm& form) {

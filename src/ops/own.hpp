@@ -28,8 +28,9 @@ at::Tensor own_linear(const at::Tensor& x, const at::Tensor& weight, const at::T
 at::Tensor own_linear(const at::Tensor& x, const Int8Weight& weight, const at::Tensor& bias,
                       Activation activation = Activation::none);
 
-/// Symmetric, per output: the largest magnitude of a row becomes 127. weight: (out, in), any float.
-Int8Weight quantise_rows(const at::Tensor& weight);
+/// Symmetric, per output: the largest magnitude of a row becomes 127. weight: (out, in), any float. `values`: where the
+/// bytes go, of weight's shape; undefined: a new tensor.
+Int8Weight quantise_rows(const at::Tensor& weight, const at::Tensor& values = {});
 
 /// As `causal_attention`, in one pass over the keys; nothing is rounded but the result.
 at::Tensor own_causal_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const CausalForm& form);

@@ -20,6 +20,7 @@
 #include "ops/rope.hpp"
 #include "ops/rope_halves.hpp"
 #include "ops/sinusoid.hpp"
+#include "ops/token_layer.hpp"
 #include "ops/unpatchify.hpp"
 
 namespace parity {
@@ -56,7 +57,7 @@ Rows diffusion_transformer_rows() {
 
 Rows language_rows() {
   return {&linear_mxfp4_row(),           &rope_halves_row(), &causal_attention_row(), &causal_attention_window_row(),
-          &causal_attention_sinks_row(), &fp8_rows_row()};
+          &causal_attention_sinks_row(), &fp8_rows_row(),    &token_layer_row()};
 }
 
 Rows encoder_rows() {

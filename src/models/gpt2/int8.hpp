@@ -1,11 +1,12 @@
-// GPT-2 with INT8 weights: every linear layer and the output layer; embeddings, norms, biases and activations stay.
+// GPT-2 with INT8 weights: every linear layer, and the output layer whose rows are the words' embedding; positions,
+// norms, biases and activations stay.
 #pragma once
 #include "models/gpt2/ops.hpp"
 
 namespace parity {
 
-/// Our own kernels over weights in signed bytes, one step an output (ops/own.hpp). A weight is quantised when it is
-/// first used, and found again by where it lies: one set of ops belongs to one fp32 model.
+/// Our own kernels over weights in signed bytes, one step an output (ops/own.hpp). A weight is quantised when
+/// it is loaded, and its step found again by where its bytes lie: one set of ops belongs to one fp32 model.
 Gpt2Ops gpt2_int8_ops();
 
 }  // namespace parity

@@ -29,6 +29,10 @@ class Gpt2Model {
   /// cache.
   at::Tensor forward(const at::Tensor& ids, KvCache* cache, Probe& probe) const;
 
+  /// Logits of the last token alone (batch, vocabulary), as decoding wants them: `forward` on a cache without a probe,
+  /// under our own kernels in one pass a layer for one token, and by LibTorch's products for many.
+  at::Tensor next(const at::Tensor& ids, KvCache& cache) const;
+
   /// Room for `positions` tokens of `batch` sequences.
   KvCache cache(int64_t batch, int64_t positions) const;
 
@@ -38,6 +42,9 @@ class Gpt2Model {
   const at::Tensor& embedding() const { return wte_; }
 
  private:
+  bool passes(const at::Tensor& ids, const KvCache* cache, const Probe& probe) const;
+  at::Tensor layers_of_token(const at::Tensor& x, KvCache& cache) const;
+  at::Tensor hidden(const at::Tensor& ids, KvCache* cache, Probe& probe) const;
   at::Tensor linear(std::string_view name, const at::Tensor& x, const Affine& w, Probe& probe) const;
   at::Tensor norm(std::string_view name, const at::Tensor& x, const Affine& w, Probe& probe) const;
   at::Tensor attention(int64_t layer, const at::Tensor& x, KvCache* cache, Probe& probe) const;
@@ -48,6 +55,7 @@ class Gpt2Model {
   Gpt2Ops ops_;
   at::Tensor wte_, wpe_;
   std::vector<Gpt2Block> blocks_;
+  std::vector<TokenLayer> token_layers_;  // the same weights; under ops_.token_layer alone
   Affine ln_f_;
   at::ScalarType dtype_;
 };

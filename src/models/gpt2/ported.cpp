@@ -9,6 +9,7 @@
 #include "models/embedded_maps.hpp"
 #include "models/gpt2/model.hpp"
 #include "models/gpt2/self_pairs.hpp"
+#include "models/own_pages.hpp"
 #include "ops/own.hpp"
 
 namespace parity {
@@ -78,12 +79,16 @@ Gpt2Ops gpt2_ops(Kernels kernels) {
   if (kernels == Kernels::aten) return ops;
   using at::Tensor;
   ops.outputs_first = true;
+  ops.kept = in_own_pages;
   ops.linear = [](const Tensor& x, const Tensor& w, const Tensor& b) { return ops::own_linear(x, w, b); };
   ops.linear_gelu = [](const Tensor& x, const Tensor& w, const Tensor& b) {
     return ops::own_linear(x, w, b, ops::Activation::gelu_new);
   };
   ops.logits = [](const Tensor& x, const Tensor& w) { return ops::own_linear(x, w, {}); };
   ops.attention = ops::own_causal_attention;
+  ops.token_layer = ops::token_layer;
+  ops.prompt_linear = [](const Tensor& x, const Tensor& w, const Tensor& b) { return at::linear(x, w, b); };
+  ops.prompt_attention = ops::causal_attention;
   return ops;
 }
 
