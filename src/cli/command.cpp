@@ -44,6 +44,17 @@ CLI::Validator existing_path() {
   return CLI::Validator(check, "PATH");
 }
 
+CLI::Validator existing_places() {
+  const auto check = [](const std::string& name) -> std::string {
+    const bool pattern = std::filesystem::path(name).filename().string().find_first_of("*?") != std::string::npos;
+    std::error_code problem;
+    if (!pattern && !std::filesystem::exists(name, problem))
+      throw Error(fmt::format("{}: no such file or folder", name));
+    return "";
+  };
+  return CLI::Validator(check, "PATH");
+}
+
 CLI::Validator number_from(double least) {
   static constexpr double kMost = 1e6;
   const auto check = [least](const std::string& text) -> std::string {

@@ -56,6 +56,8 @@ void write_result(const std::filesystem::path& file, const nlohmann::json& resul
 /// For CLI11's `check`: a file, or a file or folder, that is there. Throws Error itself, so that the message is ours.
 CLI::Validator existing_file();
 CLI::Validator existing_path();
+/// The same, or a pattern with * or ? in its last part, which may stand for several files.
+CLI::Validator existing_places();
 /// A number of at least that, and no more than a million: CLI::Range lets NaN through.
 CLI::Validator number_from(double least);
 

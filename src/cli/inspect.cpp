@@ -13,6 +13,7 @@
 #include "core/named.hpp"
 #include "core/precision.hpp"
 #include "dump/dump.hpp"
+#include "dump/shard.hpp"
 #include "dump/verify.hpp"
 #include "pair/name_map.hpp"
 #include "report/sink.hpp"
@@ -67,6 +68,14 @@ void print_header(const Dump& dump, const Program& program) {
   print("  {} ops in {} module calls, {} boundaries, {} leaves ({}), {} weights\n\n", program.ops.size(),
         program.calls.size(), program.boundaries.size(), program.leaves.size(), human_bytes(static_cast<double>(bytes)),
         dump.weight_names().size());
+}
+
+void print_shard(const Dump& dump) {
+  const std::optional<Shard> shard = shard_of(dump);
+  if (!shard) return;
+  print("  rank {} of the mesh {}; {} tensors say how they are placed\n", shard->mesh.name(shard->mesh.rank(shard->at)),
+        shard->mesh.text(), shard->values.size());
+  for (const auto& [glob, placements] : shard->specs) print("  {}: {}\n", glob, text_of(shard->mesh, placements));
 }
 
 void print_tree(const Program& program, const InspectOptions& options) {
@@ -125,6 +134,7 @@ int inspect_recording(const InspectOptions& options, nlohmann::json& json) {
     throw Error(fmt::format("{}: --layer '{}' matches nothing", options.file, options.layer));
   if (!options.common.quiet) {
     print_header(dump, program);
+    print_shard(dump);
     if (sketched)
       print("{}", Assembled{sketches});
     else

@@ -42,6 +42,13 @@ struct PlacementLimits {
   Constant better{1e-9, "of the elements: less than one of a tensor's, so a tie; the recorded placement wins ties"};
 };
 
+/// Parts of ranks put together otherwise (shard_faults.cpp).
+struct ShardLimits {
+  Constant whole{
+      .98, "of the squared difference: all but what roundings leave; a bf16 sum's are 1e-4 of a summand's square"};
+};
+
+inline constexpr ShardLimits kShards;
 inline constexpr RecognitionLimits kRecognition;
 inline constexpr FittingLimits kFitting;
 inline constexpr StaleLimits kStale;

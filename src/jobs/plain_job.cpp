@@ -11,6 +11,7 @@
 #include "core/glob.hpp"
 #include "core/precision.hpp"
 #include "jobs/rows.hpp"
+#include "jobs/shard_rows.hpp"
 #include "judge/plain.hpp"
 #include "measure/local.hpp"
 #include "measure/measure.hpp"
@@ -108,7 +109,8 @@ class PlainJob {
     ++result_.coverage.paired;
     row.candidate_path = candidate_[partner->second.candidate].path;
     row.candidate_source = candidate_[partner->second.candidate].source;
-    row.paired_by = paired_by(row, partner->second.witnesses, partner->second.confidence, partner->second.layout);
+    row.paired_by = paired_by(row, joined_evidence(partner->second.witnesses, candidate_[partner->second.candidate]),
+                              partner->second.confidence, partner->second.layout);
     judge(row, reference, partner->second);
     return row;
   }
@@ -128,6 +130,7 @@ class PlainJob {
                  fmt::format("dtype class differs: reference {}, candidate {}", dtype_name(expected.scalar_type()),
                              dtype_name(value.scalar_type())));
     compare_whole(row, expected, value);
+    judge_plain_shards(row, candidate_[partner.candidate], partner.layout, expected);
   }
 
   const std::vector<CandidateTensor>& reference_;

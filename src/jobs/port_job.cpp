@@ -21,6 +21,7 @@
 #include "jobs/reproduction.hpp"
 #include "jobs/row_details.hpp"
 #include "jobs/rows.hpp"
+#include "jobs/shard_rows.hpp"
 #include "judge/naming.hpp"
 #include "measure/measure.hpp"
 #include "pair/layout_advice.hpp"
@@ -46,7 +47,8 @@ class PortJob {
         exercise_(program),
         logits_(program),
         reproduction_(dump, program, limits_),
-        units_(program, pairing, options.units) {
+        units_(program, pairing, options.units),
+        shards_(dump, program, candidate, pairing, limits_, units_.ancestors()) {
     for (const PortPair& pair : pairing.pairs) {
       by_boundary_[pair.boundary] = &pair;
       by_value_[program.boundaries[pair.boundary].value.id].push_back(pair.boundary);
@@ -62,9 +64,9 @@ class PortJob {
       const auto reports = replay_in_step(dump_, program_, lane_options(), visit, variants, ran);
       if (!units_.reports()) return {};
       collect();
+      excuse(reports[kRecorded].selections);
       for (const std::string& op : reports[kOracle].lowered)
         result_.warnings.push_back("not fp64 in the oracle: " + op);
-      excuse(reports[kRecorded].selections);
       report_coverage(reports[kRecorded].opaque);
     } catch (const Stopped&) {  // what is missing was not looked for, and nothing is said about it
       result_.interrupted = true;
@@ -136,7 +138,10 @@ class PortJob {
     exercise_.reached(boundary, program_.boundaries[boundary].value.id);
     if (units_.mine(boundary)) {
       WorkUnit unit{std::move(row), {}, {}, {}};
-      if (value.defined()) compare(unit, value, event, own);
+      if (value.defined())
+        compare(unit, value, event, own);
+      else
+        shards_.explain_shape(unit.row, *by_boundary_[boundary], event.computed[kRecorded]);
       if (findings_) unit.aside = findings_->aside();
       units_.finished(std::move(unit));
     } else if (value.defined() && findings_) {
@@ -167,7 +172,8 @@ class PortJob {
     OpResult row = row_of(program_, pair.boundary);
     row.candidate_path = candidate_[pair.candidate].path;
     row.candidate_source = candidate_[pair.candidate].source;
-    row.paired_by = paired_by(row, pair.evidence, pair.confidence, pair.layout);
+    row.paired_by =
+        paired_by(row, joined_evidence(pair.evidence, candidate_[pair.candidate]), pair.confidence, pair.layout);
     if (!segments_[pair.boundary].kind.empty()) row.kind = segments_[pair.boundary].kind;
     row.dtype = dtype_;
     row.tensor_dtype = short_dtype_name(boundary.value.dtype);
@@ -185,6 +191,7 @@ class PortJob {
     if (const auto change = measure_sums(lanes[kOracle], lanes[kPerturbed]).rel_l2)
       row.amplification = *change / kPerturbation;
     row.explanations = explanations(found, limits_);
+    shards_.judge(row, *by_boundary_[row.index], {value, event, segments_[row.index], before});
     add_spread(row, lanes[kRecorded], value);
     if ((options_.paths || (row.gate == Gate::dtype_path && row.verdict == Verdict::fail)) && wanted(row))
       unit.dtype_paths = cast_placements(program_, segments_[row.index], options_.side, value, event, started());
@@ -270,6 +277,7 @@ class PortJob {
   ModelLogits logits_;
   Reproduction reproduction_;
   PortUnits units_;
+  ShardRows shards_;
   std::map<size_t, std::set<size_t>> beginning_;  // by op: compared values whose stretch of program begins there
   Aside aside_;
   JobResult result_;

@@ -9,6 +9,7 @@
 #include "core/error.hpp"
 #include "core/named.hpp"
 #include "jobs/onnx_side.hpp"
+#include "jobs/shard_files.hpp"
 #include "onnx/model.hpp"
 #include "pair/chunks.hpp"
 #include "pair/last_tokens.hpp"
@@ -22,7 +23,7 @@ std::string text_of(const std::filesystem::path& file) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-OpenedSide opened(const std::filesystem::path& file) {
+OpenedSide opened_file(const std::filesystem::path& file) {
   if (onnx::is_model_file(file))
     throw Error(
         fmt::format("{}: is an ONNX model, which runs on the inputs of a candidate: parity-check compare {} CAND",
@@ -37,6 +38,13 @@ OpenedSide opened(const std::filesystem::path& file) {
     side.program = load_program(*side.dump);
     side.tensors = tensors_of(*side.dump, side.program);
   }
+  return side;
+}
+
+OpenedSide opened(const std::filesystem::path& place) {
+  if (const auto files = shard_files(place)) return open_shards(place, *files, opened_file);
+  OpenedSide side = opened_file(place);
+  refuse_lone_shard(side);
   return side;
 }
 
@@ -129,6 +137,9 @@ Sides open_sides(const std::filesystem::path& reference, const std::filesystem::
                             reference.string()));
   Sides sides;
   if (!is_model) sides.reference = open_side(reference);
+  if (!sides.reference.ranks.empty())
+    throw Error(fmt::format("{}: is {} ranks' recordings; the reference must be one, of the whole model",
+                            reference.string(), sides.reference.ranks.size()));
   OpenedSide opened_candidate = open_side(candidate);
   if (is_model) sides.reference = open_onnx_side(reference, opened_candidate, inputs);
   take_candidate(sides, std::move(opened_candidate), map, pairing);
@@ -145,12 +156,14 @@ void take_candidate(Sides& sides, OpenedSide candidate, const std::filesystem::p
   sides.map.reset();
   sides.pairing = {};
   sides.warnings.clear();
+  if (!map.empty()) sides.map = read_map(map);
+  named(
+      {sides.reference.file.string(), sides.candidate.file.string()}, [&] { join_candidate(sides); }, map.string());
   for (const OpenedSide* side : {&sides.reference, &sides.candidate})
     if (side->tensors.empty() && side->program.ops.empty() && !side->sketched())
       throw Error(fmt::format("{}: holds no tensor that can be compared", side->file.string()));
   if (sides.candidate.tensors.empty() && !sides.candidate.sketched())
     throw Error(fmt::format("{}: holds no tensor that can be compared", sides.candidate.file.string()));
-  if (!map.empty()) sides.map = read_map(map);
   if (sides.map) check_weight_rules(sides, map);
   named(
       {sides.reference.file.string(), sides.candidate.file.string()},
@@ -205,10 +218,22 @@ Side describe_side(const Dump& dump) {
 }
 
 Side describe_side(const OpenedSide& side) {
-  return side.dump ? without_digest(*side.dump) : Side{side.file.string(), "", "", "", nlohmann::json::object()};
+  Side described =
+      side.dump ? without_digest(*side.dump) : Side{side.file.string(), "", "", "", nlohmann::json::object()};
+  if (!side.ranks.empty()) described.path = side.file.string();
+  return described;
 }
 
 std::shared_future<std::string> digest_beside(const OpenedSide& side) {
+  if (!side.ranks.empty()) {
+    std::vector<std::string> files;
+    for (const RankRecording& rank : side.ranks) files.push_back(rank.file);
+    return std::async(std::launch::async, [files] {
+      std::string all;
+      for (const std::string& file : files) all += sha256_of_file(file) + "\n";
+      return sha256_of_text(all);
+    });
+  }
   return std::async(std::launch::async,
                     [file = side.file] { return std::filesystem::is_regular_file(file) ? sha256_of_file(file) : ""; });
 }

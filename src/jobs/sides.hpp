@@ -9,19 +9,23 @@
 #include "core/progress.hpp"
 #include "core/result.hpp"
 #include "pair/candidate.hpp"
+#include "pair/join_shards.hpp"
 #include "pair/port_pairing.hpp"
 #include "trace/extract.hpp"
 
 namespace parity {
 
-/// One side: a recording, or a set of tensors (.safetensors, .npz, .npy, .pt, a folder).
+/// One side: a recording, or a set of tensors (.safetensors, .npz, .npy, .pt, a folder), or several of either that the
+/// ranks of a parallel run wrote (jobs/shard_files.hpp).
 struct OpenedSide {
   std::filesystem::path file;
   std::unique_ptr<Dump> dump;  // one of the two
   std::unique_ptr<TensorSet> set;
   Program program;  // without ops when a writer recorded it, empty for a set
   std::vector<CandidateTensor> tensors;
-  std::vector<std::string> notes;  // what a person should know of it
+  std::vector<std::string> notes;    // what a person should know of it
+  std::vector<RankRecording> ranks;  // by number; empty: no parallel run. `dump`, `set` and `program` are the first's
+  std::vector<std::shared_ptr<OpenedSide>> other_ranks;  // what their tensors are read from
   /// A recording of level sketch: most tensors are there as sketches alone (jobs/sketch_side.hpp).
   bool sketched() const { return dump != nullptr && dump->level() == "sketch"; }
 };
@@ -75,8 +79,8 @@ std::string code_of(const Dump& dump);
 Side describe_side(const OpenedSide& side);
 Side describe_side(const Dump& dump);
 
-/// SHA-256 of the side's file ("": a folder), on a thread of its own: it takes half as long as comparing. `get` throws
-/// Error for a file that cannot be read to its end.
+/// SHA-256 of the side's file ("": a folder; several ranks: of their files' digests), on a thread of its own: it takes
+/// half as long as comparing. `get` throws Error for a file that cannot be read to its end.
 std::shared_future<std::string> digest_beside(const OpenedSide& side);
 
 }  // namespace parity

@@ -1,6 +1,7 @@
 // The port's side of a comparison: named tensors in execution order, wherever they come from.
 #pragma once
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,8 @@
 #include "trace/program.hpp"
 
 namespace parity {
+
+struct ShardedTensor;  // pair/shards.hpp
 
 struct CandidateTensor {
   std::string path;
@@ -17,6 +20,7 @@ struct CandidateTensor {
   std::function<at::Tensor()> load;  // in the candidate's own layout
   bool of_op = false;                // an op's result inside a module, named by the recorder (blocks.0/add.1)
   std::string source{};              // the line of the candidate's code that computed it, "" if not recorded
+  std::shared_ptr<const ShardedTensor> shards{};  // the ranks' parts, where several ranks recorded it
 };
 
 /// What a recording holds: module outputs, op results and named points that are stored and can be compared.

@@ -25,19 +25,21 @@ def __getattr__(name):
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def record(model, path, level="op", lines=True):
+def record(model, path, level="op", lines=True, shard=None):
     """Context manager: records every forward call of `model` (a torch.nn.Module) inside the block to the HDF5 file `path`.
 
     level "op" stores every value that an op computes; "module" stores only leaves, inputs and outputs of modules (replay recomputes the rest); "sketch" stores
     no values and no program, but a few kB of each module's outputs, the model's inputs and weights, for models too large for the others (parity_probe.sketch).
     `lines`: keeps with every op the line of the user's code that called it ("models/llama/modeling_llama.py:312 in forward"; no absolute paths).
+    `shard`: where this process stands in a mesh of ranks, each of which writes its own file: {"mesh": {"dp": 2, "tp": 2}, "at": {"dp": 0, "tp": 1}, "specs": {glob of
+    paths: {"tp": "split(2)"}}} or a torch DeviceMesh (parity_probe.shards). Placements of DTensors are read from them.
     The model's results stay bitwise what they are without recording. Yields the recorder. See `parity_probe.recorder.Recorder` for what happens to an
     existing file and to an interrupted one.
 
     Raises TypeError (no nn.Module), ValueError (unknown level), parity_probe.Error (path cannot be written, or writing failed, or nothing was called).
     """
     from .recorder import Recorder
-    return Recorder(model, path, level, lines)
+    return Recorder(model, path, level, lines, shard)
 
 
 def point(name, tensor):

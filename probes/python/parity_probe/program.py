@@ -4,7 +4,7 @@ import weakref
 
 import torch
 
-from . import arguments, boundaries, provenance, weight_names
+from . import arguments, boundaries, provenance, shards, weight_names
 from .dump_file import DumpFile, link_name
 from .identity import ValueTable
 from .lines import Lines
@@ -22,9 +22,9 @@ class _Frame:
 class Program:
     """The recording of one model; every method runs with dispatch modes off and may raise (the recorder then stops)."""
 
-    def __init__(self, path, model, level, producer, paths, lines=True):
+    def __init__(self, path, model, level, producer, paths, lines=True, shard=None):
         self._lines = Lines(lambda number, text: self.file.event(e="note", source_line=number, text=text)) if lines else None
-        self._path, self._model, self._level, self._producer, self._paths = path, model, level, producer, paths
+        self._path, self._model, self._level, self._producer, self._paths, self._shard = path, model, level, producer, paths, shard
         self._file, self._table, self._frames = None, ValueTable(), []
         self._serial, self._calls, self._points = 0, {}, {}
         self._names = {}  # id(tensor) -> (weak reference, [weight names])
@@ -33,9 +33,12 @@ class Program:
     def file(self):
         """The file, made when first needed: provenance then describes the run, and an older recording survives until there is a new one."""
         if self._file is None:
-            self._file = DumpFile(self._path, self._level, self._producer, type(self._model).__name__, provenance.collect_torch(self._model))
+            about = provenance.collect_torch(self._model)
+            if self._shard is not None:
+                about["shard"] = self._shard.json()
+            self._file = DumpFile(self._path, self._level, self._producer, type(self._model).__name__, about)
             for name, t in weight_names.of_model(self._model):
-                self._add_name(name, t)
+                self._add_name(name, shards.local(t)[0])
         return self._file
 
     # values
@@ -108,9 +111,12 @@ class Program:
 
     def _boundary(self, t, name, group=None):
         """JSON of a tensor at a module boundary, stored, and linked under `group` (inputs/0, ...) when it is the model's own."""
+        t, spec = shards.local(t)
         value = self._value_of(t, [(group, name)] if group and group.startswith("inputs") else ())
         self._reveal(t, value)
         out = self._json(t, value, store=True, name=name)
+        if spec is not None and self._shard is not None:
+            out["shard"] = shards.placements(spec, self._shard.mesh)
         if group and "k" in out:
             self.file.link(group, name, out["k"])
         return out

@@ -15,11 +15,13 @@ from .errors import Error
 from .module_calls import ModuleCalls, ModulePaths, unwrap
 from .op_facts import OpFacts
 from .program import Program
+from .shards import Shard, settle
 from .sketch_program import SketchProgram
 from .version import __version__
 from .writer import check_path
 
 LEVELS = ("op", "module", "sketch")
+_FAKE = torch._C._TorchDispatchModeKey.FAKE
 _running = threading.local()
 
 
@@ -44,17 +46,20 @@ class Recorder:
     a crash looks there.
     """
 
-    def __init__(self, model, path, level="op", lines=True):
+    def __init__(self, model, path, level="op", lines=True, shard=None):
         if not isinstance(model, torch.nn.Module):
             raise TypeError(f"parity_probe.record: expected a torch.nn.Module, got {type(model).__name__}")
         if level not in LEVELS:
             raise ValueError(f"parity_probe.record: level must be one of {', '.join(LEVELS)}, not {level!r}")
         self.path, self.model, self.error = os.fspath(path), unwrap(model), None
         check_path(self.path)
+        shard = Shard.of(shard)
+        if shard is not None and level == "sketch":
+            raise ValueError("parity_probe.record: ranks at level sketch are written by Writer(level='sketch').write(shard=...)")
         self._paths = ModulePaths(self.model)
         producer = f"parity_probe.torch {__version__}"
         self._program = SketchProgram(self.path, self.model, producer, lines) if level == "sketch" else \
-            Program(self.path, self.model, level, producer, self._paths, lines)
+            Program(self.path, self.model, level, producer, self._paths, lines, shard)
         self._mode, self._exits = _OpMode(self) if level != "sketch" else contextlib.nullcontext(), None
 
     def __enter__(self):
@@ -132,7 +137,7 @@ class _OpMode(TorchDispatchMode):
     def __torch_dispatch__(self, op, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         recorder = self._recorder
-        if recorder.error is not None:
+        if recorder.error is not None or torch._C._get_dispatch_mode(_FAKE) is not None:  # without values: DTensor asks what shapes an op has
             return op(*args, **kwargs)
         if any(issubclass(t, torch.Tensor) and t is not torch.Tensor for t in types) and any(
                 is_traceable_wrapper_subclass(t) for t in torch.utils._pytree.tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)):
@@ -145,6 +150,8 @@ class _OpMode(TorchDispatchMode):
                 return op._op_dk(torch._C.DispatchKey.CompositeImplicitAutograd, *args, **kwargs)
         call = recorder._guard(self._program.before_op, facts, args, kwargs)
         result = op(*args, **kwargs)
+        if op.namespace in ("c10d", "_c10d_functional"):
+            recorder._guard(settle, op, result)
         if call is not None:
             recorder._guard(self._program.after_op, facts, args, kwargs, result, call)
         return result

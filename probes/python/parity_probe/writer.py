@@ -3,11 +3,13 @@ import contextlib
 import os
 import sys
 import threading
+from collections.abc import Mapping
 
-from . import lines, provenance, sketch, stream
-from .arrays import bits
+from . import lines, provenance, shards, sketch, stream
+from .arrays import bits, is_torch
 from .dump_file import DumpFile
 from .errors import Error, Stopped
+from .shards import Shard
 from .version import __version__
 
 ROLES = ("output", "input", "weight")
@@ -24,15 +26,16 @@ class Writer:
     A path is the reference's module path where there is one ("blocks.0.norm1"), so that parity-check pairs it without a map.
     """
 
-    def __init__(self, path, config=None, model="", producer=None, about=None, level="module"):
+    def __init__(self, path, config=None, model="", producer=None, about=None, level="module", shard=None):
         """`about`: a function that returns further provenance (a dict), asked once, when the file is made. `level` "sketch" stores a few kB of each tensor
-        instead of its values (see parity_probe.sketch), in a file only. Raises ValueError (unknown level, sketches to be streamed), parity_probe.Error when `path`
+        instead of its values (see parity_probe.sketch), in a file only. `shard`: where this process stands in a mesh of ranks (see parity_probe.shards.Shard). Raises ValueError (unknown level, sketches to be streamed), parity_probe.Error when `path`
         lies in no writable folder or nothing listens there."""
         if level not in LEVELS:
             raise ValueError(f"parity_probe.Writer: level must be one of {', '.join(LEVELS)}, not {level!r}")
         self.path = os.fspath(path)
         self._about = {"level": level, "producer": producer or f"parity_probe.Writer {__version__}", "model": model}
         self._config, self._more, self._file, self._closed, self._failure = config, about, None, False, None
+        self._shard = Shard.of(shard)
         self._next, self._calls, self._lock = 0, {}, threading.Lock()
         self._streams = stream.address_of(self.path) is not None
         if not self._streams:
@@ -47,14 +50,18 @@ class Writer:
 
         `shard`, at level sketch: `array` is the part of tensor `path` that begins at `offset` of `axis`, whose size is `total` there: (axis, offset, total), a
         list of such for several axes, or a parity_probe.sketch.Place for any regular part. parity_probe.sketch_files.merge adds the ranks' files up.
+        At level module, of a Writer with a mesh: how the mesh divides it, {"tp": "split(2)"}; a DTensor says it itself.
         `source` says where in the code the tensor was computed; default: the line that calls `write`, "" for none.
         Raises ValueError (unknown role, a part that does not lie in the whole), TypeError (elements that are not numbers), parity_probe.Error (closed, disk full, ...).
         """
         if role not in ROLES:
             raise ValueError(f"{self.path}: role must be one of {', '.join(ROLES)}, not {role!r}")
-        if shard is not None and self._about["level"] != "sketch":
-            raise ValueError(f"{self.path}: parts of tensors can be recorded at level sketch only")
         path = str(path)
+        spec, shard = self._spec(shard)
+        if is_torch(array) and self._shard is not None:
+            array, found = shards.local(array)
+            spec = found if spec is None else spec
+        spec = {"shard": shards.placements(spec, self._shard.mesh)} if spec is not None else {}
         dtype, raw = bits(array, f"{self.path}: {path}")
         place = sketch.Place.of(raw.shape, shard)
         source = lines.of_caller(sys._getframe(1)) if source is None else str(source)
@@ -71,8 +78,18 @@ class Writer:
                     about = {"d": dtype, "s": list(raw.shape), "k": key}
                     if role == "weight" and call == 0:
                         file.link("weights", path, key)
-                file.event(e="point", path=path, call=call, role=role, v=int(key), **about, **({"src": source} if source else {}))
+                file.event(e="point", path=path, call=call, role=role, v=int(key), **about, **spec, **({"src": source} if source else {}))
         return call
+
+    def _spec(self, shard):
+        """(placements, part of a sketched tensor) of what `write` was given: a mapping, or anything else."""
+        if isinstance(shard, Mapping):
+            if self._shard is None:
+                raise ValueError(f"{self.path}: placements need a mesh: Writer(..., shard={{'mesh': ..., 'at': ...}})")
+            return shard, None
+        if shard is not None and self._about["level"] != "sketch":
+            raise ValueError(f"{self.path}: a part given by its place can be recorded at level sketch only; give placements ({{'tp': 'split(2)'}})")
+        return None, shard
 
     def note(self, **text):
         """Leaves a remark (JSON values) in the event stream."""
@@ -97,6 +114,8 @@ class Writer:
             raise Error(f"{self.path}: the writer is closed")
         if self._file is None:
             more = provenance.json_safe(self._more()) if self._more else {}
+            if self._shard is not None:
+                more["shard"] = self._shard.json()
             self._file = (stream.StreamFile if self._streams else DumpFile)(self.path, provenance={**provenance.collect(self._config), **more}, **self._about)
         return self._file
 

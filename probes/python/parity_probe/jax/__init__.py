@@ -24,7 +24,7 @@ from .recorder import Recorder
 __all__ = ["record"]
 
 
-def record(target, path, functions=(), primitives=False, weights=None, config=None, level="module"):
+def record(target, path, functions=(), primitives=False, weights=None, config=None, level="module", mesh=None):
     """Context manager: records the calls of `target` inside the block to the HDF5 file `path`.
 
     target      nnx.Module, linen.Module (bound or not; every top-level `apply` of a module of its class counts), transformers' FlaxPreTrainedModel,
@@ -33,9 +33,11 @@ def record(target, path, functions=(), primitives=False, weights=None, config=No
     primitives  also every JAX primitive, as `<module path>/<primitive>.<n>`. Values then come from a program in which less is fused.
     weights     a tree of arrays (dicts, lists) recorded with role "weight" by its keys, for functions whose parameters are arguments.
     config      a mapping for the file's provenance; default: the model's own configuration.
+    mesh        a jax.sharding.Mesh: what each of its devices holds goes into a file of its own, path "cand.h5" into cand.rank0.h5, cand.rank1.h5, ... (parity-check
+                compare REF 'cand.rank*.h5'). Jitted code is then recorded where it ran, on all devices.
     level       "module" stores values; "sketch" a few kB of each instead (parity_probe.sketch).
 
     Results stay bitwise what they are without recording. One recording at a time, of the thread that entered the block. Raises TypeError (no such target),
     parity_probe.Error (path cannot be written, writing failed, a name leads to no function, nothing was called).
     """
-    return Recorder(target, path, functions, primitives, weights, config, level)
+    return Recorder(target, path, functions, primitives, weights, config, level, mesh)

@@ -1,5 +1,6 @@
 """Recorder: what `parity_probe.jax.record` returns. It keeps the stack of running calls, and writes their values or marks them in a trace."""
 import contextlib
+import functools
 import os
 import sys
 import threading
@@ -15,6 +16,7 @@ from ..writer import Writer, check_path
 from . import about, compiled, functions, linen_modules, marks, nnx_modules
 from .arrays import is_array, is_flax, is_traced, leaves, named_leaves
 from .calls import Call, Instances, join
+from .rank_writers import RankWriters
 from .second_run import Contents, SecondRun, bodies
 
 _NOTHING = ("nothing was recorded: inside the block {what} called, or only by way of code compiled ahead of time (.lower().compile()) or exported, "
@@ -24,7 +26,7 @@ _NOTHING = ("nothing was recorded: inside the block {what} called, or only by wa
 class Recorder:
     """Enter it to record. An older file at `path` is replaced when the first value arrives; an exception in the block leaves the file with `complete` 0."""
 
-    def __init__(self, target, path, functions_, primitives, weights, config, level="module"):
+    def __init__(self, target, path, functions_, primitives, weights, config, level="module", mesh=None):
         self.path, self.error = os.fspath(path), None
         check_path(self.path)
         module = getattr(target, "module", None)
@@ -45,8 +47,9 @@ class Recorder:
         self._outside, self._closed = Call(path="~"), set()
         self._running, self._known, self._contents, self._second, self._differences, self._busy = [], {}, Contents(primitives), {}, {}, False
         model = "" if target is None else getattr(self._root or type(target), "__name__", "")
-        self._writer = Writer(self.path, config if config is not None else about.configuration(target), model, f"parity_probe.jax {__version__}",
-                              about=lambda: about.collect(self._dtypes), level=level)
+        self._mesh, writer = mesh, Writer if mesh is None else functools.partial(RankWriters, mesh=mesh)
+        self._writer = writer(self.path, config=config if config is not None else about.configuration(target), model=model,
+                              producer=f"parity_probe.jax {__version__}", about=lambda: about.collect(self._dtypes), level=level)
 
     # the block
 
@@ -177,10 +180,13 @@ class Recorder:
             call.module = None  # a copy under nnx.jit holds what was traced
         return result if marked is None else marked
 
-    @staticmethod
-    def _arguments(args, kwargs):
+    def _arguments(self, args, kwargs):
         """The arrays among them; what is not traced is kept as it is now, for a program inside may be given its memory."""
-        return [x if is_traced(x) else np.asarray(x) for x in leaves((args, kwargs))]
+        return [x if is_traced(x) else self._kept(x) for x in leaves((args, kwargs))]
+
+    def _kept(self, x):
+        """Of a recording of ranks the array itself: its copies may differ, and only one would be taken."""
+        return np.asarray(x) if self._mesh is None else x
 
     def _start_call(self, weights):
         """Writes weights that are there; returns those being traced."""
@@ -234,8 +240,9 @@ class Recorder:
         self._busy = True
         try:
             if id(jaxpr) not in self._second:
-                self._second[id(jaxpr)] = SecondRun(jaxpr, self._contents, self._primitives)
-            args = [jax.device_put(a, a.devices().pop()) if isinstance(a, jax.Array) and len(a.devices()) > 1 else a for a in args]
+                self._second[id(jaxpr)] = SecondRun(jaxpr, self._contents, self._primitives, self._kept)
+            if self._mesh is None:
+                args = [jax.device_put(a, a.devices().pop()) if isinstance(a, jax.Array) and len(a.devices()) > 1 else a for a in args]
             results, slots = self._second[id(jaxpr)].run(args)
         finally:
             self._busy = False
@@ -270,16 +277,16 @@ class Recorder:
     def _write_weight(self, name, x):
         if name not in self._written:
             self._written.add(name)
-            self._writer.write(name, np.asarray(x), role="weight", source="")
+            self._writer.write(name, self._kept(x), role="weight", source="")
 
     def _write(self, call, outs, given, source):
         for role, values in (("input", given), ("output", outs)):
             for i, x in enumerate(values):
-                self._writer.write(f"{call.path}[{i}]" if i else call.path, np.asarray(x), role=role, source=source if role == "output" else "")
+                self._writer.write(f"{call.path}[{i}]" if i else call.path, self._kept(x), role=role, source=source if role == "output" else "")
         self._boundaries += len(outs)
 
     def _write_primitive(self, path, values, source):
         arrays = [x for x in values if is_array(x)]
         for i, x in enumerate(arrays):
-            self._writer.write(f"{path}[{i}]" if i else path, np.asarray(x), source=source)
+            self._writer.write(f"{path}[{i}]" if i else path, self._kept(x), source=source)
         self._boundaries += len(arrays)

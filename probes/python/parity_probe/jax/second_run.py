@@ -73,10 +73,10 @@ class Contents:
 
 
 class SecondRun:
-    """The second run of one jaxpr. `run(args)` -> (results, [(Slot, [numpy arrays])] in execution order)."""
+    """The second run of one jaxpr. `run(args)` -> (results, [(Slot, [numpy arrays, or what `kept` makes of JAX's])] in execution order)."""
 
-    def __init__(self, jaxpr, contents, primitives):
-        self._jaxpr, self._contents, self._primitives = jaxpr, contents, primitives
+    def __init__(self, jaxpr, contents, primitives, kept=np.asarray):
+        self._jaxpr, self._contents, self._primitives, self._kept = jaxpr, contents, primitives, kept
         self.closed = set()  # primitives with marks inside that are not looked into (shard_map, pmap)
         self._callbacks, self._heard, self._plan, self._silent, self._inlined = contents.dynamic(jaxpr), [], None, False, 0
         self._compiled = jax.jit(self._traced)
@@ -88,7 +88,7 @@ class SecondRun:
             jax.block_until_ready(results)
             jax.effects_barrier()
             return results, self._heard
-        return results, list(_unroll(self._plan, [np.asarray(v) if is_array(v) else v for v in values]))
+        return results, list(_unroll(self._plan, [self._kept(v) if is_array(v) else v for v in values]))
 
     def _traced(self, *args):
         jaxpr, consts = _open(self._jaxpr)
