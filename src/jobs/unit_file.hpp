@@ -67,6 +67,7 @@ class UnitFile : public WorkUnits {
   void append(const std::string& line);
   void write_inputs();
   void watch();
+  void look_around();
   void look_after(int rank);
   void look_back();
   bool killed(int rank);

@@ -19,18 +19,19 @@ void UnitFile::watch() {
     wake_.wait_for(guard, kBetweenLooks);
     try {
       lines_.alone([&] { read_new(); });
-      if (closed_) continue;
-      if (options_.launch.rank > 0) {
-        look_after(0);
-        continue;
-      }
-      for (int rank = 1; rank < options_.launch.size && !lost_; ++rank) look_after(rank);
+      look_around();
     } catch (const Error& error) {
       broken_ = error.what();
       lost_ = true;
     }
-    wake_.notify_all();
+    wake_.notify_all();  // after every look: the last one is what `close` waits for
   }
+}
+
+void UnitFile::look_around() {
+  if (closed_) return;
+  if (options_.launch.rank > 0) return look_after(0);
+  for (int rank = 1; rank < options_.launch.size && !lost_; ++rank) look_after(rank);
 }
 
 void UnitFile::look_after(int rank) {
