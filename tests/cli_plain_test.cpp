@@ -8,6 +8,7 @@
 #include "command.hpp"
 #include "core/plain.hpp"
 #include "program_file.hpp"
+#include "test_places.hpp"
 
 using namespace parity::test;
 using parity::testing::json;

@@ -4,6 +4,7 @@
 #include "bench/timing.hpp"
 #include "command.hpp"
 #include "core/shell.hpp"
+#include "test_places.hpp"
 
 using namespace parity;
 using namespace parity::test;

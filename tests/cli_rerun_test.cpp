@@ -4,6 +4,7 @@
 
 #include "command.hpp"
 #include "core/shell.hpp"
+#include "test_places.hpp"
 
 using namespace parity::test;
 using nlohmann::json;

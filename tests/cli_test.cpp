@@ -3,6 +3,7 @@
 #include <hdf5.h>
 
 #include "command.hpp"
+#include "test_places.hpp"
 
 using namespace parity::test;
 

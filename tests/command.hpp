@@ -11,6 +11,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "test_places.hpp"
+
 namespace parity::test {
 
 struct Finished {

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "compare_pairing_data.hpp"
+#include "test_places.hpp"
 #include "wan_dumps.hpp"
 
 using namespace parity;

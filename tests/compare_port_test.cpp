@@ -11,6 +11,7 @@
 #include "jobs/sides.hpp"
 #include "pair/order.hpp"
 #include "program_file.hpp"
+#include "test_places.hpp"
 
 namespace parity {
 namespace {

@@ -4,6 +4,7 @@
 #include "command.hpp"
 #include "dump/dump.hpp"
 #include "recording_file.hpp"
+#include "test_places.hpp"
 
 using namespace parity::test;
 using parity::testing::contains;

@@ -9,6 +9,7 @@
 #include "core/error.hpp"
 #include "dump/verify.hpp"
 #include "recording_file.hpp"
+#include "test_places.hpp"
 #include "trace/replay.hpp"
 
 using namespace parity;

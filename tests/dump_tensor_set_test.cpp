@@ -13,6 +13,7 @@
 #include "dump/pickle.hpp"
 #include "dump/zip_file.hpp"
 #include "recording_file.hpp"
+#include "test_places.hpp"
 
 using namespace parity;
 using namespace parity::testing;

@@ -11,6 +11,7 @@
 #include "dump/verify.hpp"
 #include "jobs/repro.hpp"
 #include "recording_file.hpp"
+#include "test_places.hpp"
 #include "trace/extract.hpp"
 #include "trace/replay.hpp"
 

@@ -7,6 +7,7 @@
 #include "gate/sinks.hpp"
 #include "report_golden.hpp"
 #include "report_sample.hpp"
+#include "test_places.hpp"
 
 using namespace parity;
 

@@ -8,6 +8,7 @@
 #include "core/error.hpp"
 #include "pipeline/folder.hpp"
 #include "pipeline/sampler.hpp"
+#include "test_places.hpp"
 
 using namespace parity;
 using namespace parity::test;

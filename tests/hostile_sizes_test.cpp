@@ -5,6 +5,7 @@
 #include "command.hpp"
 #include "core/memory.hpp"
 #include "recording_file.hpp"
+#include "test_places.hpp"
 #include "zip_writer.hpp"
 
 using namespace parity::test;

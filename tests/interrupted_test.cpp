@@ -9,6 +9,7 @@
 #include "jobs/sides.hpp"
 #include "jobs/sketch_job.hpp"
 #include "recording_file.hpp"
+#include "test_places.hpp"
 #include "trace/extract.hpp"
 
 namespace parity {

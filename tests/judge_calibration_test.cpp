@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "judge/limits.hpp"
+#include "test_places.hpp"
 
 namespace parity {
 namespace {

@@ -6,6 +6,7 @@
 
 #include "command.hpp"
 #include "jobs/model_job.hpp"
+#include "test_places.hpp"
 #include "models/wan/ported.hpp"
 
 using namespace parity;

@@ -9,6 +9,8 @@
 #include <valijson/schema_parser.hpp>
 #include <valijson/validator.hpp>
 
+#include "test_places.hpp"
+
 namespace parity::test {
 
 std::string schema_complaint(const std::string& name, const nlohmann::json& document) {

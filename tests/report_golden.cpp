@@ -7,6 +7,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "test_places.hpp"
+
 namespace parity::test {
 
 std::string read(const std::filesystem::path& file) {

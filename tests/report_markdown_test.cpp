@@ -9,6 +9,7 @@
 #include "report/sink.hpp"
 #include "report_golden.hpp"
 #include "report_sample.hpp"
+#include "test_places.hpp"
 
 using namespace parity;
 

@@ -9,6 +9,7 @@
 
 #include "command.hpp"
 #include "core/error.hpp"
+#include "test_places.hpp"
 
 using namespace parity;
 using namespace parity::test;

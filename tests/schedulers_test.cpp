@@ -7,6 +7,7 @@
 #include "core/precision.hpp"
 #include "models/schedulers/euler.hpp"
 #include "models/schedulers/unipc.hpp"
+#include "test_places.hpp"
 #include "trace/program.hpp"
 
 using namespace parity;

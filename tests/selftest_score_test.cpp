@@ -11,6 +11,7 @@
 #include "selftest/calibrated.hpp"
 #include "selftest/interval.hpp"
 #include "selftest/sample.hpp"
+#include "test_places.hpp"
 
 using namespace parity;
 using namespace parity::test;

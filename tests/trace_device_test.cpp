@@ -12,6 +12,7 @@
 #include "models/wan/ported.hpp"
 #include "other_device.hpp"
 #include "program_file.hpp"
+#include "test_places.hpp"
 #include "trace/device.hpp"
 #include "trace/lanes.hpp"
 #include "trace/machine.hpp"

@@ -4,6 +4,7 @@
 
 #include "core/precision.hpp"
 #include "program_file.hpp"
+#include "test_places.hpp"
 #include "trace/machine.hpp"
 
 using namespace parity;

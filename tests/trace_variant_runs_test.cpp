@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "program_file.hpp"
+#include "test_places.hpp"
 #include "trace/lanes.hpp"
 
 namespace parity {

@@ -7,6 +7,7 @@
 
 #include "command.hpp"
 #include "program_file.hpp"
+#include "test_places.hpp"
 #include "zip_writer.hpp"
 
 using namespace parity::test;

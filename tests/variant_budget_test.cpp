@@ -6,6 +6,7 @@
 #include "jobs/port_job.hpp"
 #include "jobs/sides.hpp"
 #include "program_file.hpp"
+#include "test_places.hpp"
 #include "trace/first_order.hpp"
 #include "trace/lanes.hpp"
 

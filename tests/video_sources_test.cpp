@@ -3,6 +3,7 @@
 
 #include "command.hpp"
 #include "core/error.hpp"
+#include "test_places.hpp"
 #include "video/clip.hpp"
 #include "video/codecs.hpp"
 #include "video_clips.hpp"

@@ -7,6 +7,7 @@
 
 #include "pair/name_map.hpp"
 #include "pair/probes.hpp"
+#include "test_places.hpp"
 #include "trace/replay.hpp"
 
 namespace parity::test {

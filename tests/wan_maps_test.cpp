@@ -10,6 +10,7 @@
 #include "core/error.hpp"
 #include "models/wan/maps.hpp"
 #include "pair/name_map.hpp"
+#include "test_places.hpp"
 
 using namespace parity;
 

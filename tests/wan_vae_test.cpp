@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "core/error.hpp"
+#include "test_places.hpp"
 #include "wan_vae_dumps.hpp"
 
 using namespace parity;

@@ -9,6 +9,7 @@
 #include <ctime>
 
 #include "core/error.hpp"
+#include "places.hpp"
 #include "report/sink.hpp"
 
 namespace parity::cli {
