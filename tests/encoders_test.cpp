@@ -5,9 +5,8 @@
 
 #include <algorithm>
 
-#include "command.hpp"
 #include "core/error.hpp"
-#include "jobs/model_job.hpp"
+#include "model_report.hpp"
 #include "models/clip/config.hpp"
 #include "models/clip/ported.hpp"
 #include "models/umt5/config.hpp"
@@ -22,19 +21,6 @@ using namespace parity::test;
 namespace {
 
 constexpr const char *kUmt5 = "transformers-umt5", *kClip = "transformers-clip-vision";
-
-Report encoder_report(const ModelFactory& make, const std::string& name, const std::vector<std::string>& dtypes,
-                      Kernels kernels = Kernels::aten, const std::string& layer = "all") {
-  const Dump dump(reference_dump(name));
-  at::set_num_threads(dump.provenance().value("threads", 1));
-  MainJobOptions options;
-  options.dtypes = dtypes;
-  options.layer = layer;
-  options.kernels = kernels;
-  Report report;
-  report.ops = run_main_job(dump, load_program(dump), make, options).rows;
-  return report;
-}
 
 // A one-line fault, and the first row that it must turn red.
 template <class Ops>
@@ -121,7 +107,7 @@ ModelFactory clip_with(ClipOps ops) {
 }
 
 void check_green(const ModelFactory& make, const std::string& name, Kernels kernels, int pairs, size_t least_rows) {
-  const Report report = encoder_report(make, name, {"fp64", "fp32", "bf16"}, kernels);
+  const Report report = model_report(make, name, {"fp64", "fp32", "bf16"}, kernels);
   CHECK(overall(report) == Verdict::pass);
   int optimised = 0;
   for (const OpResult& row : report.ops) {
@@ -143,7 +129,7 @@ void check_faults(const Faults& faults, const std::string& model, ModelFactory (
       CAPTURE(dtype);
       Ops ops;
       fault.put_in(ops);
-      const Report report = encoder_report(with(ops), model + "." + dtype + ".h5", {"fp64", dtype}, Kernels::aten, "*");
+      const Report report = model_report(with(ops), model + "." + dtype + ".h5", {"fp64", dtype}, Kernels::aten, "*");
       CHECK(exit_status(report) == 1);
       const OpResult* first = first_divergence(report);
       REQUIRE(first != nullptr);
@@ -176,7 +162,7 @@ TEST_CASE("encoders: a prompt cut to its length is red when padding is looked at
   Umt5Ops ops;
   kUmt5Faults[2].put_in(ops);
   const Report report =
-      encoder_report(umt5_with(ops), std::string(kUmt5) + ".fp32.h5", {"fp64", "fp32"}, Kernels::aten, "optimised/*");
+      model_report(umt5_with(ops), std::string(kUmt5) + ".fp32.h5", {"fp64", "fp32"}, Kernels::aten, "optimised/*");
   for (const char* path : {"optimised/cut/sample.0", "optimised/cut/sample.1"}) {
     const auto red = std::count_if(report.ops.begin(), report.ops.end(), [&](const OpResult& row) {
       return row.path == path && row.verdict == Verdict::fail;

@@ -1,13 +1,11 @@
 // GPT-2 beside the embedded recordings of transformers: green with LibTorch's kernels and with our own, red at the
 // right place for each seeded fault; the cache and INT8 weights as pairs of their own.
-#include <ATen/Parallel.h>
 #include <doctest/doctest.h>
 
 #include <algorithm>
 
-#include "command.hpp"
 #include "core/error.hpp"
-#include "jobs/model_job.hpp"
+#include "model_report.hpp"
 #include "models/gpt2/model.hpp"
 #include "models/gpt2/ported.hpp"
 #include "ops/own.hpp"
@@ -17,17 +15,10 @@ using namespace parity::test;
 
 namespace {
 
-Report gpt2_report(const Gpt2Ops& ops, const std::string& dump_name, const std::vector<std::string>& dtypes,
+Report gpt2_report(const Gpt2Ops& ops, const std::string& dump, const std::vector<std::string>& dtypes,
                    Kernels kernels = Kernels::aten) {
-  const Dump dump(reference_dump(dump_name));
-  at::set_num_threads(dump.provenance().value("threads", 1));
-  MainJobOptions options;
-  options.dtypes = dtypes;
-  options.kernels = kernels;
   const auto make = [&](const Dump& d, Precision precision) { return port_gpt2(d, precision, ops); };
-  Report report;
-  report.ops = run_main_job(dump, load_program(dump), make, options).rows;
-  return report;
+  return model_report(make, dump, dtypes, kernels);
 }
 
 constexpr const char* kGpt2Dumps[] = {"transformers-gpt2.bf16.h5", "transformers-gpt2.fp32.h5"};
@@ -94,19 +85,9 @@ TEST_CASE("gpt2: green on transformers' recordings with LibTorch's kernels and w
 }
 
 TEST_CASE("gpt2: each seeded fault turns the run red and is found where it is made") {
-  for (const Gpt2Fault& fault : kGpt2Faults)
-    for (const char* dump : kGpt2Dumps) {
-      CAPTURE(fault.name);
-      CAPTURE(dump);
-      Gpt2Ops ops;
-      fault.put_in(ops);
-      const Report report = gpt2_report(ops, dump, {"fp64", std::string(dump).substr(18, 4)});
-      CHECK(exit_status(report) == 1);
-      const OpResult* first = first_divergence(report);
-      REQUIRE(first != nullptr);
-      CHECK(first->candidate_path == fault.first_path);
-      CHECK_FALSE(first->diagnosis.empty());
-    }
+  check_found_where_made<Gpt2Ops>(
+      kGpt2Faults, kGpt2Dumps,
+      [](const Gpt2Ops& ops, const auto& dump, const auto& dtypes) { return gpt2_report(ops, dump, dtypes); });
 }
 
 TEST_CASE("gpt2: INT8 weights cut off instead of rounded are more than their own step off") {

@@ -2,14 +2,12 @@
 // right place for each seeded fault; cache, grouped experts, MXFP4 and fp8 as pairs of their own.
 #include "models/gpt_oss/model.hpp"
 
-#include <ATen/Parallel.h>
 #include <doctest/doctest.h>
 
 #include <set>
 
-#include "command.hpp"
 #include "core/error.hpp"
-#include "jobs/model_job.hpp"
+#include "model_report.hpp"
 #include "models/gpt_oss/ported.hpp"
 #include "ops/mxfp4.hpp"
 
@@ -20,17 +18,10 @@ namespace {
 
 using at::Tensor;
 
-Report gpt_oss_report(const GptOssOps& ops, const std::string& dump_name, const std::vector<std::string>& dtypes,
+Report gpt_oss_report(const GptOssOps& ops, const std::string& dump, const std::vector<std::string>& dtypes,
                       Kernels kernels = Kernels::aten) {
-  const Dump dump(reference_dump(dump_name));
-  at::set_num_threads(dump.provenance().value("threads", 1));
-  MainJobOptions options;
-  options.dtypes = dtypes;
-  options.kernels = kernels;
   const auto make = [&](const Dump& d, Precision precision) { return port_gpt_oss(d, precision, ops); };
-  Report report;
-  report.ops = run_main_job(dump, load_program(dump), make, options).rows;
-  return report;
+  return model_report(make, dump, dtypes, kernels);
 }
 
 constexpr const char* kGptOssDumps[] = {"transformers-gpt-oss.bf16.h5", "transformers-gpt-oss.fp32.h5"};
@@ -156,19 +147,9 @@ TEST_CASE("gpt-oss: green on transformers' recordings with LibTorch's kernels an
 }
 
 TEST_CASE("gpt-oss: each seeded fault turns the run red and is found where it is made") {
-  for (const GptOssFault& fault : kGptOssFaults)
-    for (const char* dump : kGptOssDumps) {
-      CAPTURE(fault.name);
-      CAPTURE(dump);
-      GptOssOps ops;
-      fault.put_in(ops);
-      const Report report = gpt_oss_report(ops, dump, {"fp64", std::string(dump).substr(21, 4)});
-      CHECK(exit_status(report) == 1);
-      const OpResult* first = first_divergence(report);
-      REQUIRE(first != nullptr);
-      CHECK(first->candidate_path == fault.first_path);
-      CHECK_FALSE(first->diagnosis.empty());
-    }
+  check_found_where_made<GptOssOps>(
+      kGptOssFaults, kGptOssDumps,
+      [](const GptOssOps& ops, const auto& dump, const auto& dtypes) { return gpt_oss_report(ops, dump, dtypes); });
 }
 
 TEST_CASE("gpt-oss: the 20b's configuration makes the published shapes and counts") {

@@ -4,27 +4,19 @@
 
 #include <algorithm>
 
-#include "command.hpp"
-#include "jobs/model_job.hpp"
-#include "test_places.hpp"
+#include "model_report.hpp"
 #include "models/wan/ported.hpp"
+#include "test_places.hpp"
 
 using namespace parity;
 using namespace parity::test;
 
 namespace {
 
-Report run_with(const WanOps& ops, const std::string& dump_name, const std::vector<std::string>& dtypes,
+Report run_with(const WanOps& ops, const std::string& dump, const std::vector<std::string>& dtypes,
                 Kernels kernels = Kernels::aten) {
-  const Dump dump(reference_dump(dump_name));
-  at::set_num_threads(dump.provenance().value("threads", 1));
-  MainJobOptions options;
-  options.dtypes = dtypes;
-  options.kernels = kernels;
   const auto make = [&](const Dump& d, Precision precision) { return port_wan(d, precision, ops); };
-  Report report;
-  report.ops = run_main_job(dump, load_program(dump), make, options).rows;
-  return report;
+  return model_report(make, dump, dtypes, kernels);
 }
 
 // A one-line fault in the C++ model, where it must be found, and how.

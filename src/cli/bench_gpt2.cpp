@@ -6,8 +6,8 @@
 
 #include "bench/gpt2.hpp"
 #include "cli/command.hpp"
+#include "cli/decoding.hpp"
 #include "cli/print.hpp"
-#include "cli/sampling.hpp"
 #include "core/error.hpp"
 #include "report/sink.hpp"
 
@@ -21,28 +21,21 @@ struct Gpt2Command {
 };
 
 nlohmann::json to_json(const Gpt2Bench& b, const Gpt2BenchOptions& options) {
-  return {{"name", "gpt2"},
-          {"variant", options.variant},
-          {"dtype", options.dtype},
-          {"cached", options.cached},
-          {"parameters", b.parameters},
-          {"prompt", options.rounds.prompt},
-          {"tokens", options.rounds.tokens},
-          {"threads", at::get_num_threads()},
-          {"first_seconds", b.decoding.rounds.first},
-          {"seconds", b.decoding.rounds.seconds},
-          {"tokens_per_second", b.decoding.tokens_per_second()},
-          {"prompt_milliseconds", b.decoding.prompt_milliseconds},
-          {"exponent", b.decoding.exponent(options.rounds.prompt)},
-          {"milliseconds_by_position", b.decoding.milliseconds},
-          {"weight_bytes", b.weight_bytes},
-          {"cache_bytes", b.cache_bytes},
-          {"kept_bytes", b.kept_bytes},
-          {"grown_bytes", b.grown_bytes},
-          {"memory_share", b.memory_share()},
-          {"read_bytes_per_second", b.bytes_per_second},
-          {"bound_share", b.bound_share()},
-          {"peak_bytes", peak_memory()}};
+  nlohmann::json json{{"name", "gpt2"},
+                      {"variant", options.variant},
+                      {"dtype", options.dtype},
+                      {"cached", options.cached},
+                      {"parameters", b.parameters},
+                      {"weight_bytes", b.weight_bytes},
+                      {"cache_bytes", b.cache_bytes},
+                      {"kept_bytes", b.kept_bytes},
+                      {"grown_bytes", b.grown_bytes},
+                      {"memory_share", b.memory_share()},
+                      {"read_bytes_per_second", b.bytes_per_second},
+                      {"bound_share", b.bound_share()},
+                      {"peak_bytes", peak_memory()}};
+  json.update(decoding_json(b.decoding, options.rounds));
+  return json;
 }
 
 int run_bench_gpt2(Gpt2Command command) {
@@ -84,16 +77,7 @@ void add_bench_gpt2(CLI::App& bench, Action& action) {
       ->check(CLI::IsMember({"bf16", "fp32"}))
       ->capture_default_str();
   gpt2->add_flag("!--no-cache", command->bench.cached, "All tokens so far anew for each");
-  gpt2->add_option("--prompt", command->bench.rounds.prompt, "Tokens given at once")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  gpt2->add_option("--tokens", command->bench.rounds.tokens, "Tokens decoded")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  gpt2->add_option("--repeats", command->bench.rounds.repeats, "Rounds after the first, which is not counted")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  add_sampling(*gpt2, command->bench.rounds);
+  add_decoding(*gpt2, command->bench.rounds);
   add_common(*gpt2, command->common);
   gpt2->callback([command, &action] { action = [command] { return run_bench_gpt2(*command); }; });
 }

@@ -4,8 +4,8 @@
 
 #include "bench/gpt_oss.hpp"
 #include "cli/command.hpp"
+#include "cli/decoding.hpp"
 #include "cli/print.hpp"
-#include "cli/sampling.hpp"
 #include "report/sink.hpp"
 
 namespace parity::cli {
@@ -18,26 +18,19 @@ struct GptOssCommand {
 };
 
 nlohmann::json to_json(const GptOssBench& b, const GptOssBenchOptions& options) {
-  return {{"name", "gpt-oss"},
-          {"cache", options.cache},
-          {"parameters", b.parameters},
-          {"prompt", options.rounds.prompt},
-          {"tokens", options.rounds.tokens},
-          {"threads", at::get_num_threads()},
-          {"first_seconds", b.decoding.rounds.first},
-          {"seconds", b.decoding.rounds.seconds},
-          {"tokens_per_second", b.decoding.tokens_per_second()},
-          {"prompt_milliseconds", b.decoding.prompt_milliseconds},
-          {"exponent", b.decoding.exponent(options.rounds.prompt)},
-          {"milliseconds_by_position", b.decoding.milliseconds},
-          {"packed_bytes", b.packed_bytes},
-          {"cache_bytes", b.cache_bytes},
-          {"grown_bytes", b.grown_bytes},
-          {"memory_share", b.memory_share()},
-          {"token_bytes", b.token_bytes},
-          {"read_bytes_per_second", b.bytes_per_second},
-          {"bound_share", b.bound_share()},
-          {"peak_bytes", peak_memory()}};
+  nlohmann::json json{{"name", "gpt-oss"},
+                      {"cache", options.cache},
+                      {"parameters", b.parameters},
+                      {"packed_bytes", b.packed_bytes},
+                      {"cache_bytes", b.cache_bytes},
+                      {"grown_bytes", b.grown_bytes},
+                      {"memory_share", b.memory_share()},
+                      {"token_bytes", b.token_bytes},
+                      {"read_bytes_per_second", b.bytes_per_second},
+                      {"bound_share", b.bound_share()},
+                      {"peak_bytes", peak_memory()}};
+  json.update(decoding_json(b.decoding, options.rounds));
+  return json;
 }
 
 int run_bench_gpt_oss(GptOssCommand command) {
@@ -72,10 +65,7 @@ void add_bench_gpt_oss(CLI::App& bench, Action& action) {
   gpt_oss->add_option("--cache", command->bench.cache, "Keys and values in bf16, or in fp8 with a scale a row")
       ->check(CLI::IsMember({"plain", "fp8"}))
       ->capture_default_str();
-  count("--prompt", command->bench.rounds.prompt, "Tokens given at once");
-  count("--tokens", command->bench.rounds.tokens, "Tokens decoded");
-  count("--repeats", command->bench.rounds.repeats, "Rounds after the first, which is not counted");
-  add_sampling(*gpt_oss, command->bench.rounds);
+  add_decoding(*gpt_oss, command->bench.rounds);
   add_common(*gpt_oss, command->common);
   gpt_oss->callback([command, &action] { action = [command] { return run_bench_gpt_oss(*command); }; });
 }
