@@ -27,59 +27,76 @@ UnitFileOptions options_of(const std::filesystem::path& file, int rank) {
   return options;
 }
 
-// The second rank, in a process of its own: locks are a process's. Ends with 0 when the first wrote its report.
-pid_t second_rank(const std::filesystem::path& file) {
-  const pid_t child = ::fork();
-  if (child != 0) return child;
-  int status = 2;
-  try {
-    UnitFile units(options_of(file, 1));
-    status = units.close() ? 0 : 1;
-  } catch (...) {
+// The second rank, in a process of its own: locks are a process's. Ends with 0 when the first wrote its report. It says
+// through a pipe when it has come: opening and closing the file here would give up this process's own locks.
+class SecondRank {
+ public:
+  explicit SecondRank(const std::filesystem::path& file) {
+    REQUIRE(::pipe(come_) == 0);
+    child_ = ::fork();
+    REQUIRE(child_ >= 0);
+    if (child_ == 0) take_part(file);
   }
-  ::_exit(status);
-}
-
-// Until the second rank has come, and a little longer: it waits by then.
-void let_it_wait(const std::filesystem::path& file) {
-  for (int tries = 0; tries < 1000 && !contains(bytes_of(file), "\nhere 1\n"); ++tries)
-    std::this_thread::sleep_for(10ms);
-  std::this_thread::sleep_for(300ms);
-}
-
-// Exit status, or -1: it still waited after ten seconds.
-int ended(pid_t child) {
-  for (int tries = 0; tries < 1000; ++tries) {
-    int status = 0;
-    if (::waitpid(child, &status, WNOHANG) == child) return WIFEXITED(status) ? WEXITSTATUS(status) : -2;
-    std::this_thread::sleep_for(10ms);
+  ~SecondRank() {
+    for (const int end : come_) ::close(end);
   }
-  ::kill(child, SIGKILL);
-  ::waitpid(child, nullptr, 0);
-  return -1;
-}
+  SecondRank(const SecondRank&) = delete;
+  SecondRank& operator=(const SecondRank&) = delete;
+
+  /// Until it has come, and a little longer: it waits in `close` by then.
+  void let_it_wait() const {
+    char byte = 0;
+    REQUIRE(::read(come_[0], &byte, 1) == 1);
+    std::this_thread::sleep_for(300ms);
+  }
+
+  /// Its exit status, or -1: it still waited after ten seconds.
+  int ended() const {
+    for (int tries = 0; tries < 1000; ++tries) {
+      int status = 0;
+      if (::waitpid(child_, &status, WNOHANG) == child_) return WIFEXITED(status) ? WEXITSTATUS(status) : -2;
+      std::this_thread::sleep_for(10ms);
+    }
+    ::kill(child_, SIGKILL);
+    ::waitpid(child_, nullptr, 0);
+    return -1;
+  }
+
+ private:
+  [[noreturn]] void take_part(const std::filesystem::path& file) const {
+    int status = 2;
+    try {
+      UnitFile units(options_of(file, 1));
+      const bool said = ::write(come_[1], "", 1) == 1;
+      status = said && units.close() ? 0 : 1;
+    } catch (...) {
+    }
+    ::_exit(status);
+  }
+
+  int come_[2]{};
+  pid_t child_ = -1;
+};
 
 }  // namespace
 
 TEST_CASE("unit file: a rank that was finished first ends when the report is written") {
   const TemporaryFile file("r.json.units");
-  const pid_t child = second_rank(file.path());
-  REQUIRE(child > 0);
+  const SecondRank second(file.path());
   {
     UnitFile units(options_of(file.path(), 0));
-    let_it_wait(file.path());
+    second.let_it_wait();
     CHECK(units.close());
   }
-  CHECK(ended(child) == 0);
+  CHECK(second.ended() == 0);
 }
 
 TEST_CASE("unit file: a rank that was finished first says so when there will be no report") {
   const TemporaryFile file("r.json.units");
-  const pid_t child = second_rank(file.path());
-  REQUIRE(child > 0);
+  const SecondRank second(file.path());
   {
-    UnitFile units(options_of(file.path(), 0));
-    let_it_wait(file.path());
-  }  // ends without `close`: "failed 0"
-  CHECK(ended(child) == 1);
+    const UnitFile units(options_of(file.path(), 0));
+    second.let_it_wait();
+  }  // ends without `close`
+  CHECK(second.ended() == 1);
 }
