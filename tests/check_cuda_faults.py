@@ -8,6 +8,8 @@ import subprocess
 import sys
 import tempfile
 
+CCACHE = [found] if (found := shutil.which("ccache")) else []   # the faults are the same in every run: paths are relative, so that a second one finds what the first compiled
+
 FAULTS = [  # (header, what stands there, the fault)
     ("element.hpp", "1 - bias_of(f) - f.mantissa_bits);", "-bias_of(f) - f.mantissa_bits);"),
     ("element.hpp", "if (magnitude == magnitude_mask(f)) return", "if (false) return"),
@@ -33,7 +35,7 @@ FAULTS = [  # (header, what stands there, the fault)
 def test_runner(compiler, folder):
     """doctest's own code, compiled once: it is most of what a test of its own has to compile."""
     (folder / "main.cpp").write_text("#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN\n#include <doctest/doctest.h>\n")
-    subprocess.run([compiler, "-std=c++20", "-c", str(folder / "main.cpp"), "-o", str(folder / "main.o")], check=True)
+    subprocess.run([*CCACHE, compiler, "-std=c++20", "-c", "main.cpp", "-o", "main.o"], cwd=folder, check=True)
 
 
 def passes(root, compiler, folder, fault=None):
@@ -47,14 +49,16 @@ def passes(root, compiler, folder, fault=None):
         if text.count(right) != 1:
             sys.exit(f"{name} holds {text.count(right)} times: {right}")
         (headers / name).write_text(text.replace(right, wrong))
-    subprocess.run([compiler, "-std=c++20", "-O1", f"-I{folder}", f"-I{root / 'tests'}", str(root / "tests" / "cuda_arithmetic_test.cpp"),
-                    str(folder / "main.o"), "-o", str(folder / "test")], check=True)
+    subprocess.run([*CCACHE, compiler, "-std=c++20", "-O1", "-I.", "-c", "cuda_arithmetic_test.cpp", "-o", "test.o"], cwd=folder, check=True)
+    subprocess.run([compiler, "test.o", "main.o", "-o", "test"], cwd=folder, check=True)
     return subprocess.run([str(folder / "test"), "--abort-after=1"], capture_output=True).returncode == 0
 
 
 def main(root, compiler):
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
+        for file in ("cuda_arithmetic_test.cpp", "cuda_emulated.hpp", "cuda_pairs.hpp"):
+            shutil.copy(root / "tests" / file, folder)
         test_runner(compiler, folder)
         if not passes(root, compiler, folder):
             sys.exit("the test fails without any fault")

@@ -14,7 +14,7 @@ if(NOT PARITY_NVCC OR NOT CMAKE_MATCH_1 GREATER_EQUAL 13)
 endif()
 set(objects ${CMAKE_CURRENT_BINARY_DIR}/cuda)
 file(MAKE_DIRECTORY ${objects})
-set(compile ${PARITY_NVCC} -std=c++20 -O2 ${PARITY_CUDA_FLAGS} -Werror=all-warnings -Xcompiler -Wall,-Wextra -I${PROJECT_SOURCE_DIR} -I${PROJECT_SOURCE_DIR}/src
+set(compile ${CMAKE_CXX_COMPILER_LAUNCHER} ${PARITY_NVCC} -std=c++20 -O2 ${PARITY_CUDA_FLAGS} -Werror=all-warnings -Xcompiler -Wall,-Wextra -I${PROJECT_SOURCE_DIR} -I${PROJECT_SOURCE_DIR}/src
   -I${CMAKE_CURRENT_SOURCE_DIR} "-DPARITY_CUDA_ARCHITECTURES=\"80 90 100\"" -gencode=arch=compute_80,code=sm_80 -gencode=arch=compute_90,code=sm_90
   -gencode=arch=compute_100,code=[sm_100,compute_100])
 set(linked)
