@@ -46,12 +46,16 @@ def main():
         assert status == 0 and "--leave-one-family-out" in call and "SCORE.md" in call, call
         assert json.loads(score.read_text())["pairs"] == RESULT["pairs"]
         assert run(1) == (0, ""), "unchanged, and the suite ran"
+        status, call = run(0, "--sample", "7")
+        assert status == 0 and f"--sample 7 --against {score}" in call, call
+        assert run(1, "--sample", "7")[0] == 1, "a fault that the sample lost is not red"
         for name in ("measure", "pair", "diagnose", "judge", "jobs", "trace"):
             file = tree / "src" / name / "a.cpp"
             file.write_text("other")
             status, call = run(0)
             assert status == 0 and f"--against {score}" in call, (name, call)
             assert run(1)[0] == 1, f"{name}: a loss is not red"
+            assert "--sample" not in run(0, "--sample", "7")[1], f"{name}: changed, and a sample alone was judged"
             file.write_text(name)
         (tree / "src" / "judge" / "b.hpp").write_text("")
         assert run(0)[1], "a new file is no change"
