@@ -29,6 +29,15 @@ struct Packed {
   Buffer bytes;
 };
 
+/// Throws std::invalid_argument for what no tensor can have.
+inline void check_tensor(const void* data, const Sizes& shape, const Sizes& strides) {
+  for (std::size_t i = 0; i < shape.size(); ++i)
+    if (shape[i] < 0) throw std::invalid_argument("parity_probe: a negative size");
+  if (strides.size() != 0 && strides.size() != shape.size())
+    throw std::invalid_argument("parity_probe: strides of another rank than the shape");
+  if (data == nullptr && shape.elements() > 0) throw std::invalid_argument("parity_probe: a null pointer to data");
+}
+
 inline std::size_t packed_bytes(const Sizes& shape, Dtype dtype) {
   return static_cast<std::size_t>(shape.elements()) * dtype.size;
 }

@@ -14,27 +14,14 @@
 
 #include "dump_file.hpp"
 #include "pack.hpp"
+#include "sink.hpp"
 #include "sketch.hpp"
 #include "statistics.hpp"
 #include "types.hpp"
 
 namespace parity::probe {
 
-struct Options {
-  std::string model;                                // class name of what is recorded
-  std::string config = "null";                      // its configuration, as JSON text
-  std::string producer = "parity_probe.hpp 0.1.0";  //
-  double flush_seconds = 1;  // after as long, what was written can be read by others, also after a kill
-  bool threaded = true;      // write on a thread of its own; `write` then only copies
-  std::size_t queue_bytes = std::size_t{256}
-                            << 20;  // copied and not yet written; `write` waits when there would be more
-  bool statistics_only = false;     // no values: count, mean, std, extremes, non-finite (FORMAT.md, level stats)
-  bool sketches = false;            // a few kB of each tensor instead of its values (FORMAT.md, level sketch)
-  std::uint64_t reserve_bytes = std::uint64_t{4}
-                                << 20;  // left free on the disk, so that the file can still be closed properly
-};
-
-class Recording {
+class Recording final : public Sink {
  public:
   Recording(const std::string& path, Options options)
       : options_(std::move(options)), file_(path, about()), exceptions_(std::uncaught_exceptions()) {
@@ -43,7 +30,7 @@ class Recording {
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
 
-  ~Recording() {
+  ~Recording() override {
     try {
       close(std::uncaught_exceptions() <= exceptions_);
     } catch (const std::exception& failure) {
@@ -51,11 +38,11 @@ class Recording {
     }
   }
 
-  bool own_process() const { return file_.own_process(); }
+  bool own_process() const override { return file_.own_process(); }
 
   int write(std::string_view path, const void* data, const Sizes& shape, Dtype dtype, Role role, const Sizes& strides,
-            const Shards& shards, const Line& line) {
-    check(data, shape, strides);
+            const Shards& shards, const Line& line) override {
+    check_tensor(data, shape, strides);
     if (!shards.empty()) check(shape, shards);
     Item item;
     item.path = path, item.role = role, item.shards = shards, item.source = line.text();
@@ -78,20 +65,20 @@ class Recording {
     return call;
   }
 
-  void note(std::string_view text) {
+  void note(std::string_view text) override {
     Item item;
     item.note = text;
     hand_over(std::move(item));
   }
 
-  void flush() {
+  void flush() override {
     Item item;
     item.flush = true;
     hand_over(std::move(item));
     drain();
   }
 
-  void close(bool complete) {
+  void close(bool complete) override {
     {
       std::unique_lock lock(mutex_);
       if (std::exchange(closed_, true)) return;
@@ -104,7 +91,7 @@ class Recording {
     throw Error(failure_);
   }
 
-  std::string error() const {
+  std::string error() const override {
     const std::lock_guard lock(mutex_);
     return failure_;
   }
@@ -120,23 +107,13 @@ class Recording {
   };
 
   DumpFile::About about() const {
-    return {options_.model,  options_.producer,      level(),
+    return {options_.model,  options_.producer,      options_.level(),
             options_.config, options_.reserve_bytes, options_.flush_seconds};
   }
-
-  const char* level() const { return options_.statistics_only ? "stats" : options_.sketches ? "sketch" : "module"; }
 
   void check(const Sizes& shape, const Shards& shards) const {
     if (!options_.sketches) throw std::invalid_argument("parity_probe: shards can be recorded as sketches only");
     TensorSketch::whole_shape(shape.vector(), shards);
-  }
-
-  static void check(const void* data, const Sizes& shape, const Sizes& strides) {
-    for (std::size_t i = 0; i < shape.size(); ++i)
-      if (shape[i] < 0) throw std::invalid_argument("parity_probe: a negative size");
-    if (strides.size() != 0 && strides.size() != shape.size())
-      throw std::invalid_argument("parity_probe: strides of another rank than the shape");
-    if (data == nullptr && shape.elements() > 0) throw std::invalid_argument("parity_probe: a null pointer to data");
   }
 
   // A tensor larger than the whole queue waits until it has the queue for itself. Its bytes count from here on.
@@ -207,7 +184,7 @@ class Recording {
         if (item.flush)
           file_.flush();
         else if (!item.note.empty())
-          file_.event("{\"e\":\"note\",\"text\":" + quoted(item.note) + "}");
+          file_.event(note_event(item.note));
         else
           record(item);
       });
@@ -220,9 +197,8 @@ class Recording {
   void record(const Item& item) {
     const std::string key = std::to_string(next_++);
     const Packed& t = item.tensor;
-    std::string event = "{\"e\":\"point\",\"path\":" + quoted(item.path) + ",\"call\":" + std::to_string(item.call) +
-                        ",\"role\":\"" + name_of(item.role) + "\",\"v\":" + key + ",\"d\":\"" + t.dtype.name +
-                        "\",\"s\":" + list_of(TensorSketch::whole_shape(t.shape, item.shards));
+    std::string event =
+        point_event(item.path, item.call, item.role, key, t.dtype, TensorSketch::whole_shape(t.shape, item.shards));
     if (options_.statistics_only) {
       event += ",\"stats\":" + statistics_of(t).json();
     } else if (const std::size_t buckets = buckets_for(item); buckets > 0) {

@@ -11,9 +11,19 @@
 
 namespace parity::probe {
 
-/// The file cannot be made or written: what, where.
+/// The file cannot be made or written, or nothing listens at an address: what, where.
 struct Error : std::runtime_error {
   using std::runtime_error::runtime_error;
+};
+
+/// `parity-check watch --stop` found the first divergence: at `path`, for the reason `diagnosis`.
+struct Stopped : Error {
+  Stopped(const std::string& address, const std::string& at, const std::string& why)
+      : Error(address + ": stopped by parity-check watch: first divergence at " + (at.empty() ? "(result)" : at) +
+              ": " + why),
+        path(at),
+        diagnosis(why) {}
+  std::string path, diagnosis;
 };
 
 enum class Kind : std::uint8_t { real, bfloat, integer, unsigned_integer, boolean, complex, float8 };
