@@ -32,29 +32,14 @@ struct Case {
 // src/judge/limits.hpp; Higham and Mary 2019). Measured with K = 200 on an Intel Xeon with AVX-512: 4.3 of 7.1 u.
 double one_after_the_other(double k) { return .5 * std::sqrt(k); }
 
-std::vector<Case> cases(at::ScalarType dtype) {
-  at::manual_seed(7);
-  const auto rand = [&](at::IntArrayRef shape) { return at::randn(shape).to(dtype); };
-  const at::Tensor a = rand({33, 200}), b = rand({200, 65}), bias = rand({65}), x = rand({2, 17, 96}) + 0.5,
-                   gain = rand({96}), shift = rand({96});
-  const at::Tensor q = rand({2, 4, 19, 32}), k = rand({2, 4, 150, 32}), v = rand({2, 4, 150, 32});
-  const at::Tensor audio = rand({2, 48, 60}), kernel = rand({32, 48, 7}), back = rand({48, 32, 8}),
-                   channels = rand({32});
-  const auto convolved = at::convolution(audio, kernel, channels, {1}, {3}, {1}, false, {0}, 1),
-             upsampled = at::convolution(audio, back, channels, {4}, {2}, {1}, true, {0}, 1);
-  const json plain = {{1}, {3}, {1}, false, {0}, 1}, strided = {{4}, {2}, {1}, true, {0}, 1};
-  const auto norm = at::native_layer_norm(x, {96}, gain, shift, 1e-5);
+template <class Rand>
+std::vector<Case> image_cases(const Rand& rand) {
   const at::Tensor image = rand({2, 12, 9, 7}) + 0.5, of_groups = rand({12}), back_2d = rand({12, 2, 4, 4}),
                    direction = rand({24, 5, 16}), size = rand({1, 1, 16});
   const auto grouped = at::native_group_norm(image, of_groups, of_groups, 2, 12, 63, 4, 1e-5);
   const auto enlarged = at::convolution(image, back_2d, {}, {2, 2}, {1, 1}, {1, 1}, true, {0, 0}, 6);
   const auto scaled = at::_weight_norm_interface(direction, size, 2);
-  const auto attended = at::_scaled_dot_product_flash_attention_for_cpu(q, k, v);
   return {
-      {"aten::mm", {a, b}, {a.mm(b)}, json::array(), 3, one_after_the_other(200)},
-      {"aten::addmm", {bias, a, b}, {at::addmm(bias, a, b)}, json::array(), 3, one_after_the_other(200)},
-      {"aten::convolution", {audio, kernel, channels}, {convolved}, plain, 4, 4},
-      {"aten::convolution", {audio, back, channels}, {upsampled}, strided, 4, 4},
       {"aten::native_group_norm",
        {image, of_groups, of_groups},
        {std::get<0>(grouped), std::get<1>(grouped), std::get<2>(grouped)},
@@ -69,6 +54,27 @@ std::vector<Case> cases(at::ScalarType dtype) {
        {json::array({18, 14}), false, nullptr, nullptr},
        1,
        4},
+  };
+}
+
+std::vector<Case> cases(at::ScalarType dtype) {
+  at::manual_seed(7);
+  const auto rand = [&](at::IntArrayRef shape) { return at::randn(shape).to(dtype); };
+  const at::Tensor a = rand({33, 200}), b = rand({200, 65}), bias = rand({65}), x = rand({2, 17, 96}) + 0.5,
+                   gain = rand({96}), shift = rand({96});
+  const at::Tensor q = rand({2, 4, 19, 32}), k = rand({2, 4, 150, 32}), v = rand({2, 4, 150, 32});
+  const at::Tensor audio = rand({2, 48, 60}), kernel = rand({32, 48, 7}), back = rand({48, 32, 8}),
+                   channels = rand({32});
+  const auto convolved = at::convolution(audio, kernel, channels, {1}, {3}, {1}, false, {0}, 1),
+             upsampled = at::convolution(audio, back, channels, {4}, {2}, {1}, true, {0}, 1);
+  const json plain = {{1}, {3}, {1}, false, {0}, 1}, strided = {{4}, {2}, {1}, true, {0}, 1};
+  const auto norm = at::native_layer_norm(x, {96}, gain, shift, 1e-5);
+  const auto attended = at::_scaled_dot_product_flash_attention_for_cpu(q, k, v);
+  std::vector<Case> all = {
+      {"aten::mm", {a, b}, {a.mm(b)}, json::array(), 3, one_after_the_other(200)},
+      {"aten::addmm", {bias, a, b}, {at::addmm(bias, a, b)}, json::array(), 3, one_after_the_other(200)},
+      {"aten::convolution", {audio, kernel, channels}, {convolved}, plain, 4, 4},
+      {"aten::convolution", {audio, back, channels}, {upsampled}, strided, 4, 4},
       {"aten::mean.dim", {x}, {x.mean({-1})}, json::array({json::array({-1})}), 2, 4},
       {"aten::_softmax", {x}, {at::_softmax(x, -1, false)}, json::array({-1, false}), 2, 4},
       {"aten::native_layer_norm", {x}, {std::get<0>(norm), std::get<1>(norm), std::get<2>(norm)}, json::array(), 3, 4},
@@ -79,6 +85,8 @@ std::vector<Case> cases(at::ScalarType dtype) {
        5,
        is_half(dtype) ? 6. : 12.},
   };
+  for (Case& c : image_cases(rand)) all.push_back(std::move(c));
+  return all;
 }
 
 at::Tensor computed(const Dump& dump, const Program& program, const std::string& path, Precision precision,

@@ -258,7 +258,7 @@ class PortJudge {
   // ordinary sum's rounding of the recorded value.
   void power() {
     if (fp64_ || !number() || e_.forced.difference_norm == 0) return;
-    const double near = std::max(1., limits_.fp32_sum_factor.value * std::sqrt(segment_.sum_length)) * unit_;
+    const double near = std::max(unit_, limits_.fp32_sum_factor.value * std::sqrt(segment_.sum_length) * unit_);
     if (e_.forced.rel_l2 && *e_.forced.rel_l2 <= near) return;
     const double limit = error_limit().value;
     if (limit < limits_.undecided.value) return;

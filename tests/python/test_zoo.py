@@ -120,7 +120,8 @@ def test_a_change_of_layout_that_rounds_once_more_is_refused(tmp_path):
     """A batch of one leaves PVT's map of pixels strided: F.linear then rounds the product before it adds the bias. In float32 models that is no matter."""
     pvt = unit.Unit(ENTRIES["pvt_v2"], "bf16", tmp_path, None)
     assert "rounds a product before its bias" in pvt.benign(benign.CHANGES["one sample at a time"], 0)["refused"]
-    assert "refused" not in pvt.benign(benign.CHANGES["products split over K"], 0)   # these go on in float32 until the bias is added
+    split = pvt.benign(benign.CHANGES["products split over K"], 0)   # these go on in float32 until the bias is added
+    assert split.get("refused", "") in ("", "changes nothing")   # nothing on CPUs that have no products of bf16: there sums are rounded to the same bits
     wide = unit.Unit(ENTRIES["pvt_v2"], "fp32", tmp_path, None)
     assert "refused" not in wide.benign(benign.CHANGES["one sample at a time"], 0)
 
