@@ -155,10 +155,15 @@ int64_t attention_bytes(const std::string& variant, int64_t heads, int64_t token
   return tiles + result + (variant == "fused" ? heads * tokens * static_cast<int64_t>(sizeof(float)) : 0);
 }
 
+// Growing until one takes long enough: of a dtype that the CPU has no kernel for (bf16 on a Zen 1: 1 GFLOP/s) the whole
+// size takes minutes.
 double product_rate(at::ScalarType dtype) {
-  const at::Tensor a = at::randn({kProduct, kProduct}).to(dtype), b = at::randn({kProduct, kProduct}).to(dtype);
-  const Timing timing = time_runs([&] { at::mm(a, b); }, 3);
-  return 2. * kProduct * kProduct * kProduct / timing.minimum();
+  constexpr double kLongEnough = .1;  // seconds
+  for (int64_t size = kProduct / 8;; size *= 2) {
+    const at::Tensor a = at::randn({size, size}).to(dtype), b = at::randn({size, size}).to(dtype);
+    const double seconds = time_runs([&] { at::mm(a, b); }, size < kProduct ? 1 : 3).minimum();
+    if (size >= kProduct || seconds > kLongEnough) return 2. * static_cast<double>(size * size * size) / seconds;
+  }
 }
 
 AttentionBench bench_attention(const AttentionBenchOptions& options) { return Bench(options).run_all(); }
