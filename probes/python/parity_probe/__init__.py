@@ -29,7 +29,8 @@ def record(model, path, level="op", lines=True, shard=None):
     """Context manager: records every forward call of `model` (a torch.nn.Module) inside the block to the HDF5 file `path`.
 
     level "op" stores every value that an op computes; "module" stores only leaves, inputs and outputs of modules (replay recomputes the rest); "sketch" stores
-    no values and no program, but a few kB of each module's outputs, the model's inputs and weights, for models too large for the others (parity_probe.sketch).
+    no values and no program, but a few kB of each module's outputs, the model's inputs and weights, for models too large for the others (parity_probe.sketch);
+    "stats" stores mean, standard deviation, extremes, zeros, NaN and infinities of the same tensors alone (parity_probe.stats).
     `lines`: keeps with every op the line of the user's code that called it ("models/llama/modeling_llama.py:312 in forward"; no absolute paths).
     `shard`: where this process stands in a mesh of ranks, each of which writes its own file: {"mesh": {"dp": 2, "tp": 2}, "at": {"dp": 0, "tp": 1}, "specs": {glob of
     paths: {"tp": "split(2)"}}} or a torch DeviceMesh (parity_probe.shards). Placements of DTensors are read from them.

@@ -12,10 +12,8 @@ def is_torch(array):
 def bits(array, name):
     """(dtype name, bits) of `array`, any shape. Raises TypeError that names `name` when its elements are not numbers that parity-dump/1 knows."""
     if is_torch(array):
-        from .torch_bits import storable, torch_bits
-        if not storable(array):
-            raise TypeError(f"{name}: cannot record a {array.dtype} tensor of layout {array.layout} on {array.device} (sparse, meta, quantised or wrapped): "
-                            "hand over its dense values")
+        from .torch_bits import check_storable, torch_bits
+        check_storable(array, name)
         return torch_bits(array)[:2]
     values = np.asarray(array)
     dtype = values.dtype.name

@@ -21,7 +21,9 @@ def _parser():
                                  description="Runs a Python script as `python script.py args...` would, and records every call of one torch.nn.Module in it: "
                                  "the first one called, unless --model names another.")
     record.add_argument("-o", "--output", required=True, metavar="FILE", help="HDF5 file to write")
-    record.add_argument("--level", choices=("op", "module", "sketch"), default="op", help="op: store every value (default); module: only inputs and outputs of modules; sketch: a few kB of each module's output")
+    record.add_argument("--level", choices=("op", "module", "sketch", "stats"), default="op",
+                        help="op: store every value (default); module: only inputs and outputs of modules; sketch: a few kB of each module's output; "
+                        "stats: its mean, standard deviation, extremes")
     record.add_argument("--model", metavar="NAME", help="class name (WanTransformer3DModel), or an expression in the script's globals (pipe.transformer)")
     record.add_argument("-m", dest="is_module", action="store_true", help="script is a module name, as in python -m")
     record.add_argument("script", help="the script")

@@ -20,7 +20,8 @@ from .sketch_program import SketchProgram
 from .version import __version__
 from .writer import check_path
 
-LEVELS = ("op", "module", "sketch")
+LEVELS = ("op", "module", "sketch", "stats")
+WITHOUT_OPS = ("sketch", "stats")
 _FAKE = torch._C._TorchDispatchModeKey.FAKE
 _running = threading.local()
 
@@ -54,13 +55,13 @@ class Recorder:
         self.path, self.model, self.error = os.fspath(path), unwrap(model), None
         check_path(self.path)
         shard = Shard.of(shard)
-        if shard is not None and level == "sketch":
-            raise ValueError("parity_probe.record: ranks at level sketch are written by Writer(level='sketch').write(shard=...)")
+        if shard is not None and level in WITHOUT_OPS:
+            raise ValueError(f"parity_probe.record: ranks at level {level} are written by Writer(level={level!r}).write(shard=...)")
         self._paths = ModulePaths(self.model)
         producer = f"parity_probe.torch {__version__}"
-        self._program = SketchProgram(self.path, self.model, producer, lines) if level == "sketch" else \
+        self._program = SketchProgram(self.path, self.model, level, producer, lines) if level in WITHOUT_OPS else \
             Program(self.path, self.model, level, producer, self._paths, lines, shard)
-        self._mode, self._exits = _OpMode(self) if level != "sketch" else contextlib.nullcontext(), None
+        self._mode, self._exits = _OpMode(self) if level not in WITHOUT_OPS else contextlib.nullcontext(), None
 
     def __enter__(self):
         self.attach()

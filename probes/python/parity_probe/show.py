@@ -45,6 +45,16 @@ def _tensor(v):
     return f"{v.get('n') or v.get('path')} {v['d']}{v['s']}"
 
 
+def _statistics(found):
+    """", mean 0.01 ± 1.02, |x| 0.8, -4.1 … 3.9, 3 zero, 1 NaN" of what FORMAT.md calls `stats`."""
+    if not found:
+        return ""
+    def number(name):
+        return "?" if found[name] is None else f"{found[name]:.6g}"
+    counts = "".join(f", {found[name]} {word}" for name, word in (("zero", "zero"), ("nan", "NaN"), ("inf", "infinite")) if found[name])
+    return f", mean {number('mean')} ± {number('std')}, |x| {number('mean_abs')}, {number('min')} … {number('max')}{counts}" if found["count"] else ", empty"
+
+
 def _calls(events):
     results = {e["id"]: e for e in events if e["e"] == "ret"}
     depth = {-1: -1}
@@ -55,7 +65,7 @@ def _calls(events):
             out = f"!! {ret['error']}" if "error" in ret else ", ".join(map(_tensor, ret["outputs"]))
             yield f"{'  ' * depth[e['id']]}{e['path'] or '(model)'} #{e['call']} {e['class']}: {', '.join(map(_tensor, e['inputs']))} -> {out}"
         elif e["e"] == "point":
-            yield f"{e['role']} {e['path']} #{e['call']}: {e['d']}{e['s']}"
+            yield f"{e['role']} {e['path']} #{e['call']}: {e['d']}{e['s']}{_statistics(e.get('stats'))}"
 
 
 def show(path, everything=False):

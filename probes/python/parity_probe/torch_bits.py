@@ -29,6 +29,13 @@ def storable(t):
             and not torch._C._functorch.is_functorch_wrapped_tensor(t) and not torch.utils._python_dispatch.is_traceable_wrapper_subclass(t))
 
 
+def check_storable(t, name):
+    """Raises TypeError that names `name` when `t` is not storable."""
+    if not storable(t):
+        raise TypeError(f"{name}: cannot record a {t.dtype} tensor of layout {t.layout} on {t.device} (sparse, meta, quantised or wrapped): "
+                        "hand over its dense values")
+
+
 MOST_SPREAD = 64  # a layout is kept when it takes at most so many times the memory of its elements
 
 
@@ -88,3 +95,9 @@ def torch_bits(t):
         plain = t.detach().cpu().resolve_conj().resolve_neg().contiguous()
         bits = np.asarray(_Window(plain, carrier)) if plain.numel() else np.empty(tuple(t.shape), carrier)
         return name, bits, dense_strides(t), misalignment(t), loose_strides(t)
+
+
+def scatter_add(sums, where, x):
+    """sums[where] += x for numpy arrays of one dimension, float64 and int64, one element after the other."""
+    with torch._C._DisableTorchDispatch(), torch._C.DisableTorchFunctionSubclass(), torch._C._DisableFuncTorch(), torch.no_grad():
+        torch.from_numpy(sums).scatter_add_(0, torch.from_numpy(where), torch.from_numpy(x))

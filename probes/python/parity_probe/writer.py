@@ -5,7 +5,7 @@ import sys
 import threading
 from collections.abc import Mapping
 
-from . import lines, provenance, shards, sketch, stream
+from . import lines, provenance, shards, sketch, stats, stream
 from .arrays import bits, is_torch
 from .dump_file import DumpFile
 from .errors import Error, Stopped
@@ -13,7 +13,7 @@ from .shards import Shard
 from .version import __version__
 
 ROLES = ("output", "input", "weight")
-LEVELS = ("module", "sketch")
+LEVELS = ("module", "sketch", "stats")
 
 
 class Writer:
@@ -28,7 +28,7 @@ class Writer:
 
     def __init__(self, path, config=None, model="", producer=None, about=None, level="module", shard=None):
         """`about`: a function that returns further provenance (a dict), asked once, when the file is made. `level` "sketch" stores a few kB of each tensor
-        instead of its values (see parity_probe.sketch), in a file only. `shard`: where this process stands in a mesh of ranks (see parity_probe.shards.Shard). Raises ValueError (unknown level, sketches to be streamed), parity_probe.Error when `path`
+        instead of its values (see parity_probe.sketch), "stats" its statistics alone (parity_probe.stats), both in a file only. `shard`: where this process stands in a mesh of ranks (see parity_probe.shards.Shard). Raises ValueError (unknown level, sketches or statistics to be streamed), parity_probe.Error when `path`
         lies in no writable folder or nothing listens there."""
         if level not in LEVELS:
             raise ValueError(f"parity_probe.Writer: level must be one of {', '.join(LEVELS)}, not {level!r}")
@@ -62,8 +62,12 @@ class Writer:
             array, found = shards.local(array)
             spec = found if spec is None else spec
         spec = {"shard": shards.placements(spec, self._shard.mesh)} if spec is not None else {}
-        dtype, raw = bits(array, f"{self.path}: {path}")
-        place = sketch.Place.of(raw.shape, shard)
+        place = None
+        if self._about["level"] == "stats":
+            about = stats.describe(array, f"{self.path}: {path}")
+        else:
+            dtype, raw = bits(array, f"{self.path}: {path}")
+            place = sketch.Place.of(raw.shape, shard)
         source = lines.of_caller(sys._getframe(1)) if source is None else str(source)
         with self._lock:
             with self._writing() as file:
@@ -73,7 +77,7 @@ class Writer:
                 self._next += 1
                 if self._about["level"] == "sketch":
                     about = sketch.record(file, key, dtype, raw, role, place)
-                else:
+                elif self._about["level"] == "module":
                     file.value(key, dtype, raw)
                     about = {"d": dtype, "s": list(raw.shape), "k": key}
                     if role == "weight" and call == 0:

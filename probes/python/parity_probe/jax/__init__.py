@@ -35,7 +35,7 @@ def record(target, path, functions=(), primitives=False, weights=None, config=No
     config      a mapping for the file's provenance; default: the model's own configuration.
     mesh        a jax.sharding.Mesh: what each of its devices holds goes into a file of its own, path "cand.h5" into cand.rank0.h5, cand.rank1.h5, ... (parity-check
                 compare REF 'cand.rank*.h5'). Jitted code is then recorded where it ran, on all devices.
-    level       "module" stores values; "sketch" a few kB of each instead (parity_probe.sketch).
+    level       "module" stores values; "sketch" a few kB of each instead (parity_probe.sketch), "stats" statistics alone.
 
     Results stay bitwise what they are without recording. One recording at a time, of the thread that entered the block. Raises TypeError (no such target),
     parity_probe.Error (path cannot be written, writing failed, a name leads to no function, nothing was called).
