@@ -14,7 +14,8 @@ import numpy as np
 
 from . import element_types
 
-BLOCK = 1 << 17   # numbers looked at at once: of 1 << 15 to 1 << 18 the fastest, by 4 to 30 %
+BLOCK = 1 << 17   # numbers looked at at once for a sketch: of 1 << 15 to 1 << 19 the fastest, by 4 to 40 %
+LARGE = 1 << 18   # … and for statistics, which need less memory for each
 MOST_THREADS = 16
 ROW = 1024        # numbers that BLAS multiplies at once: from 10000 on OpenBLAS would take threads of its own
 
@@ -22,7 +23,7 @@ ROW = 1024        # numbers that BLAS multiplies at once: from 10000 on OpenBLAS
 class Buffers(threading.local):
     """A thread's memory for one block."""
 
-    def __init__(self, size=BLOCK):
+    def __init__(self, size=LARGE):
         self.wide, self.index = np.empty(size), np.empty(size, np.int64)
         self.single, self.spare = np.empty(size, np.float32), np.empty(size, np.float32)
 
@@ -67,7 +68,7 @@ def _float8(dtype):
 def numbers(dtype, raw):
     """(bits in one dimension, function to numbers, numbers per element) of `raw` (element_types.carrier of `dtype`); None for a dtype that has no numbers here
     (float4, float8 without sign or of other rules than float8_e4m3fn and float8_e5m2). The function takes some of the bits and makes float64 of them. With
-    Buffers as second argument (at most BLOCK bits) it is quicker: float32 in their memory from what numpy has no type for or is slow with, all else as it is."""
+    Buffers as second argument (at most LARGE bits) it is quicker: float32 in their memory from what numpy has no type for or is slow with, all else as it is."""
     flat, convert, parts = raw.reshape(-1), _as_it_is, 1
     if dtype == "bfloat16":
         convert = _bfloat16
@@ -89,12 +90,19 @@ def wide(x):
     return out
 
 
+def extremes(x):
+    """(minimum, maximum) of a block as floats; both NaN where one is in it."""
+    return float(np.minimum.reduce(x)), float(np.maximum.reduce(x))
+
+
 def dot(x, y=None):
     """Sum of the products of two blocks of one type, float32 or float64, or of the numbers of one. Rows of ROW are added up in that type, all else in float64."""
     rows = x.size // ROW
     end, total = rows * ROW, 0.0
     if rows:
-        total = float(np.matmul(x[:end].reshape(rows, 1, ROW), _ones(x.dtype) if y is None else y[:end].reshape(rows, ROW, 1)).sum(dtype=np.float64))
+        a = x[:end].reshape(rows, 1, ROW)
+        b = _ones(x.dtype) if y is None else a.reshape(rows, ROW, 1) if y is x else y[:end].reshape(rows, ROW, 1)
+        total = float(np.add.reduce(np.matmul(a, b), axis=None, dtype=np.float64))
     if end < x.size:
         tail = x[end:].astype(np.float64)
         total += float((tail if y is None else tail * y[end:]).sum())
@@ -111,7 +119,7 @@ def zeros(x):
     magnitude says so sooner than counting would, and other threads run meanwhile."""
     single = x.dtype == np.float32
     magnitudes = np.abs(x, out=buffers.spare[:x.size] if single else x)
-    return 0 if x.size and magnitudes.min() > 0 else x.size - int(np.count_nonzero(magnitudes.view(np.int32 if single else np.int64)))
+    return 0 if x.size and np.minimum.reduce(magnitudes) > 0 else x.size - int(np.count_nonzero(magnitudes.view(np.int32 if single else np.int64)))
 
 
 def _threads():
@@ -165,14 +173,15 @@ class Sums:
     """Of each block of an array's memory the sum of its 64-bit words: equal where nothing was written (or words of a block have changed places, or the odds of
     2^-64). `of` may be called for the blocks in any order, on several threads."""
 
-    def __init__(self):
-        self._found = {}
+    def __init__(self, step):
+        """`step`: numbers of a block, an even number."""
+        self.step, self._found = step, {}
 
     @classmethod
-    def of_bits(cls, flat):
-        """Those of an array in one dimension, whose blocks are of BLOCK elements."""
-        out = cls()
-        each(lambda i: out.of(flat[i * BLOCK:(i + 1) * BLOCK], i), -(-flat.size // BLOCK))
+    def of_bits(cls, flat, step):
+        """Those of an array in one dimension."""
+        out = cls(step)
+        each(lambda i: out.of(flat[i * step:(i + 1) * step], i), -(-flat.size // step))
         return out
 
     def of(self, block, number):

@@ -17,24 +17,25 @@ def _version(t):
     return None if t.is_inference() else t._version
 
 
-def _sums(t):
+def _sums(t, step):
     found = blocks.numbers(*torch_bits(t)[:2])
-    return blocks.Sums.of_bits(found[0]) if found is not None else None
+    return blocks.Sums.of_bits(found[0], step) if found is not None else None
 
 
 class Repeats:
     """What the last tensors were described as."""
 
-    def __init__(self):
-        self._known = collections.deque(maxlen=KEPT)
+    def __init__(self, step):
+        """`step`: how many numbers a block has."""
+        self._step, self._known = step, collections.deque(maxlen=KEPT)
 
     def describe(self, t, fresh):
         """`fresh(sums)`, or what it returned for the same tensor with the same contents; `sums`: blocks.Sums that it fills on its way. `t`: row-major, on the CPU."""
         state = _version(t), t.data_ptr(), t.dtype, t.shape, t.stride()
         for reference, known, sums, about in self._known:
-            if reference() is t and known == state and sums == _sums(t):
+            if reference() is t and known == state and sums == _sums(t, self._step):
                 return about
-        sums = blocks.Sums()
+        sums = blocks.Sums(self._step)
         about = fresh(sums)
         self._known.append((weakref.ref(t), state, sums, about))
         return about

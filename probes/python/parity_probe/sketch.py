@@ -4,7 +4,9 @@ A CountSketch (Charikar, Chen, Farach-Colton 2002): each number is added, with a
 whole tensor. So sketch(a) - sketch(b) = sketch(a - b), whose length estimates that of a - b: its square with a relative standard error of at most
 sqrt(2 / buckets) (Thorup & Zhang 2012), itself with half of that. Sketches of parts add up to that of the whole.
 """
+import contextlib
 import functools
+import math
 import sys
 
 import numpy as np
@@ -42,21 +44,21 @@ class Sketch:
         block comes `settle`."""
         if not block.size:
             return
-        low, high = float(block.min()), float(block.max())
-        if not (low > 0 or high < 0):
+        low, high = blocks.extremes(block)
+        if not (low > 0 or high < 0):  # at once, while it is in the cache
             self.zero += blocks.zeros(block) if block.dtype == np.float32 else block.size - int(np.count_nonzero(block))
         x = blocks.wide(block)
-        if not (np.isfinite(low) and np.isfinite(high)):  # NaN is its own minimum
+        if not (math.isfinite(low) and math.isfinite(high)):
             low, high = self._take_specials(x, hashed())
         self.count += x.size
         self.min, self.max = min(self.min, low), max(self.max, high)
-        self.sum += float(x.sum())
+        self.sum += float(np.add.reduce(x))
         self.sum_squares += blocks.dot(x, x)
         if self._signed is None:
             self._signed = np.zeros(2 * LARGEST)
         _scatter(self._signed, where, x)
         if self.fits:
-            self.fits = [name for name in self.fits if _FITS[name](x[:_FIRST]) and _FITS[name](x)]
+            self.fits = _fitting(self.fits, x)
 
     def _take_specials(self, x, hashed):
         """Counts NaN and infinities, and puts 0 in their place; (minimum, maximum) of the others."""
@@ -138,16 +140,29 @@ def _scatter(sums, where, x):
         sums += np.bincount(where, weights=x, minlength=sums.size)
 
 
+def _undisturbed():
+    torch_bits = sys.modules.get("parity_probe.torch_bits")
+    return torch_bits.undisturbed() if torch_bits is not None else contextlib.nullcontext()
+
+
+def _fitting(names, x):
+    return [name for name in names if _FITS[name](x[:_FIRST]) and _FITS[name](x)]
+
+
 def _whole(flat, narrow, size, fits, sums):
     """The sketch of all numbers of a tensor. `sums`: see sketch_bits."""
+    first_numbers = narrow(flat[:_FIRST])
+    with np.errstate(all="ignore"):
+        fits = _fitting(fits, first_numbers[np.isfinite(first_numbers)])  # mostly there is nothing left to be looked for
+
     def group(number):
         part = Sketch(size, fits)
-        for first in range(number * _GROUP, min(flat.size, (number + 1) * _GROUP), BLOCK):
-            bits = flat[first:first + BLOCK]
-            if sums is not None:
-                sums.of(bits, first // BLOCK)
-            x = narrow(bits, blocks.buffers)
-            part.add(x, places(first, x.size), functools.partial(hashes, first, x.size))
+        with _undisturbed():
+            for first in range(number * _GROUP, min(flat.size, (number + 1) * _GROUP), BLOCK):
+                bits = flat[first:first + BLOCK]
+                if sums is not None:
+                    sums.of(bits, first // BLOCK)
+                part.add(narrow(bits, blocks.buffers), places(first, bits.size), functools.partial(hashes, first, bits.size))
         return part.settle()
     return sum(blocks.each(group, -(-flat.size // _GROUP)), Sketch(size, fits))
 
@@ -167,7 +182,7 @@ def sketch_bits(dtype, raw, shard=None, buckets=None, sums=None):
         out.place = place
         return out
     out = Sketch(size, fits, place)
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), _undisturbed():
         for where, hashed in place.blocks(parts):
             out.add(narrow(flat[where], blocks.buffers), high_bits(hashed).astype(np.int64), lambda hashed=hashed: hashed)
     return out.settle()

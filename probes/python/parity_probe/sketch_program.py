@@ -22,7 +22,7 @@ class SketchProgram:
         self._lines = lines_
         self._path, self._model, self._level, self._producer = path, model, level, producer
         self._file, self._next, self._calls, self._points = None, 0, {}, {}
-        self._repeats = Repeats()
+        self._repeats = Repeats(blocks.LARGE if level == "stats" else blocks.BLOCK)
 
     @property
     def file(self):

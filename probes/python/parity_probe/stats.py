@@ -37,17 +37,18 @@ def _mean(x, total):
 
 def _in_rows(x, low, high):
     """The Moments of a large block of float32 numbers, of whose rows float32 sums are good enough; None when they are not: it takes half the time."""
-    largest = max(-low, high)
-    if x.dtype != np.float32 or x.size < FEW or not SMALLEST < largest < LARGEST:
+    size = x.size
+    if x.dtype != np.float32 or size < FEW or not SMALLEST < max(-low, high) < LARGEST:
         return None
     total, squares = blocks.dot(x), blocks.dot(x, x)
-    deviations = squares - total * total / x.size
+    mean = total / size
+    deviations = squares - total * mean
     if not deviations > KEPT_IN_ROWS * squares:
         return None
     if low > 0 or high < 0:
-        return Moments(x.size, mean=total / x.size, deviations=deviations, mean_abs=abs(total) / x.size, min=low, max=high)
+        return Moments(size, 0, 0, 0, mean, deviations, abs(mean), low, high)
     zero = blocks.zeros(x)
-    return Moments(x.size, 0, 0, zero, total / x.size, deviations, blocks.dot(blocks.buffers.spare[:x.size]) / x.size, low, high)
+    return Moments(size, 0, 0, zero, mean, deviations, blocks.dot(blocks.buffers.spare[:size]) / size, low, high)
 
 
 def _exactly(x, low, high):
@@ -64,20 +65,19 @@ def _exactly(x, low, high):
     return Moments(x.size, 0, 0, zero, mean, deviations, _mean(x, float(x.sum())), low, high)
 
 
+def _of_finite(x, low, high):
+    if low == high:
+        return Moments(x.size, 0, 0, x.size if low == 0 else 0, low, 0.0, abs(low), low, high)
+    return _in_rows(x, low, high) or _exactly(blocks.wide(x), low, high)
+
+
 def moments(x):
     """The Moments of a block of numbers of any type; blocks.buffers is used."""
-    low, high = float(x.min()), float(x.max())
-    count, nan = x.size, 0
-    if not (math.isfinite(low) and math.isfinite(high)):  # NaN is its own minimum
-        nan = int(np.isnan(x).sum())
-        x = x[np.isfinite(x)]
-        if not x.size:
-            return Moments(count, nan, count - nan)
-        low, high = float(x.min()), float(x.max())
-    if low == high:
-        found = Moments(x.size, 0, 0, x.size if low == 0 else 0, low, 0.0, abs(low), low, high)
-    else:
-        found = _in_rows(x, low, high) or _exactly(blocks.wide(x), low, high)
+    low, high = blocks.extremes(x)
+    if math.isfinite(low) and math.isfinite(high):
+        return _of_finite(x, low, high)
+    count, nan, x = x.size, int(np.isnan(x).sum()), x[np.isfinite(x)]
+    found = _of_finite(x, *blocks.extremes(x)) if x.size else Moments(0)
     return found._replace(count=count, nan=nan, inf=count - nan - x.size)
 
 
@@ -114,14 +114,14 @@ def of_bits(dtype, raw, sums=None):
     flat, narrow, parts = found
 
     def work(i):
-        bits = flat[i * blocks.BLOCK:(i + 1) * blocks.BLOCK]
+        bits = flat[i * blocks.LARGE:(i + 1) * blocks.LARGE]
         if sums is not None:
             sums.of(bits, i)
         x = narrow(bits, blocks.buffers)
-        if parts == 2:  # a complex number counts with its magnitude; BLOCK is even
+        if parts == 2:  # a complex number counts with its magnitude; LARGE is even
             x = np.hypot(x[0::2], x[1::2], dtype=np.float64)
         return moments(x)
-    return together(blocks.each(work, -(-flat.size // blocks.BLOCK)))
+    return together(blocks.each(work, -(-flat.size // blocks.LARGE)))
 
 
 def describe(array, name):

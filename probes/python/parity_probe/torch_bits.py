@@ -2,6 +2,8 @@
 
 Not by Tensor.numpy(): that marks the storage as not resizable, and a model that calls resize_ later would fail because it was recorded.
 """
+import contextlib
+
 import numpy as np
 import torch
 
@@ -89,7 +91,7 @@ class _Window:
 
 def torch_bits(t):
     """(dtype name, C-contiguous numpy array, dense strides or None, misalignment in bytes, loose strides or None) of any storable tensor, on any device."""
-    with torch._C._DisableTorchDispatch(), torch._C.DisableTorchFunctionSubclass(), torch._C._DisableFuncTorch(), torch.no_grad():
+    with undisturbed():
         name = dtype_name(t.dtype)
         carrier = element_types.carrier(name)
         plain = t.detach().cpu().resolve_conj().resolve_neg().contiguous()
@@ -97,7 +99,13 @@ def torch_bits(t):
         return name, bits, dense_strides(t), misalignment(t), loose_strides(t)
 
 
-def scatter_add(sums, where, x):
-    """sums[where] += x for numpy arrays of one dimension, float64 and int64, one element after the other."""
+@contextlib.contextmanager
+def undisturbed():
+    """Nothing that watches or transforms tensors on this thread sees what is done inside."""
     with torch._C._DisableTorchDispatch(), torch._C.DisableTorchFunctionSubclass(), torch._C._DisableFuncTorch(), torch.no_grad():
-        torch.from_numpy(sums).scatter_add_(0, torch.from_numpy(where), torch.from_numpy(x))
+        yield
+
+
+def scatter_add(sums, where, x):
+    """sums[where] += x for numpy arrays of one dimension, float64 and int64, one element after the other. To be called `undisturbed`."""
+    torch.from_numpy(sums).scatter_add_(0, torch.from_numpy(where), torch.from_numpy(x))

@@ -2,7 +2,7 @@
 import torch
 
 from . import blocks, stats
-from .torch_bits import dense_strides, dtype_name, shape, torch_bits
+from .torch_bits import dense_strides, dtype_name, shape, torch_bits, undisturbed
 
 DEVICE_BLOCK = 1 << 24  # numbers on a GPU looked at at once, as float64: a few passes over 128 MB each
 
@@ -10,7 +10,7 @@ DEVICE_BLOCK = 1 << 24  # numbers on a GPU looked at at once, as float64: a few 
 def describe(t, sums=None):
     """The event's description {"d", "s", "stats"} of a storable tensor; without "stats" where the elements are no numbers. `sums`: as for stats.of_bits."""
     name, found = dtype_name(t.dtype), None
-    with torch._C._DisableTorchDispatch(), torch._C.DisableTorchFunctionSubclass(), torch._C._DisableFuncTorch(), torch.no_grad():
+    with undisturbed():
         flat = t.detach()
         if dense_strides(flat) is not None:  # the order does not matter: as the elements lie, without a copy
             flat = flat.as_strided((flat.numel(),), (1,))
