@@ -42,13 +42,16 @@ std::string complaint(const Stats& s, const Boundary& boundary, bool half_progra
 
 }  // namespace
 
+Reproduction::Reproduction(const Dump& dump, const Program& program, const Thresholds& limits)
+    : dump_(dump), program_(program), limits_(limits), half_program_(half_of(program).has_value()) {}
+
 at::Tensor Reproduction::check(size_t boundary, const at::Tensor& computed) {
   const Value& value = program_.boundaries[boundary].value;
   if (value.key.empty() || value.nested) return {};
   const at::Tensor recorded = stored_value(dump_, value);
   if (!program_.boundaries[boundary].comparable || recorded.sizes() != computed.sizes()) return recorded;
-  const std::string why = complaint(measure_sums(computed, recorded), program_.boundaries[boundary],
-                                    half_of(program_).has_value(), limits_);
+  const std::string why =
+      complaint(measure_sums(computed, recorded), program_.boundaries[boundary], half_program_, limits_);
   if (!why.empty()) {
     OpResult row = row_of(program_, boundary);
     row.verdict = Verdict::untrusted;

@@ -13,8 +13,7 @@ namespace parity {
 
 class Reproduction {
  public:
-  Reproduction(const Dump& dump, const Program& program, const Thresholds& limits)
-      : dump_(dump), program_(program), limits_(limits) {}
+  Reproduction(const Dump& dump, const Program& program, const Thresholds& limits);
 
   /// The recorded value of a boundary, undefined when none is stored; held against `computed`, the program's result on
   /// the recorded values before it. Throws Error for a value that cannot be read.
@@ -27,6 +26,7 @@ class Reproduction {
   const Dump& dump_;
   const Program& program_;
   const Thresholds& limits_;
+  const bool half_program_;  // bf16 or fp16 somewhere
   std::vector<OpResult> rows_;
 };
 
