@@ -52,9 +52,9 @@ int run_bench_gpt2(Gpt2Command command) {
   if (!command.common.quiet)
     print(
         "gpt2 {} {}: {:.1f} M parameters, {} tokens after {}, {} threads\n"
-        "{:.1f} tokens/s (median of {}), {:.2f} ms the first token, {:.2f} ms the last, {:.1f} ms the prompt; {:.2f} "
-        "of "
-        "the bandwidth bound ({:.1f} GB/s read here); memory grew by {:.2f} GB, {:.2f} of weights and cache\n",
+        "{:.1f} tokens/s (median of {}), {:.2f} ms the first token, {:.2f} ms the last, {:.1f} ms the prompt; "
+        "{:.2f} of the bandwidth bound ({:.1f} GB/s read here); memory grew by {:.2f} GB, {:.2f} of weights and "
+        "cache\n",
         options.variant, options.dtype, static_cast<double>(b.parameters) / 1e6, options.rounds.tokens,
         options.rounds.prompt, at::get_num_threads(), b.decoding.tokens_per_second(), options.rounds.repeats,
         b.decoding.milliseconds.front(), b.decoding.milliseconds.back(), b.decoding.prompt_milliseconds,

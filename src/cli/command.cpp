@@ -36,22 +36,22 @@ CLI::Validator existing_file() {
   return CLI::Validator(check, "FILE");
 }
 
-CLI::Validator existing_path() {
-  const auto check = [](const std::string& name) -> std::string {
-    std::error_code problem;
-    if (!std::filesystem::exists(name, problem)) throw Error(fmt::format("{}: no such file or folder", name));
-    return "";
-  };
-  return CLI::Validator(check, "PATH");
+namespace {
+
+std::string require_there(const std::string& name) {
+  std::error_code problem;
+  if (!std::filesystem::exists(name, problem)) throw Error(fmt::format("{}: no such file or folder", name));
+  return "";
 }
+
+}  // namespace
+
+CLI::Validator existing_path() { return CLI::Validator(require_there, "PATH"); }
 
 CLI::Validator existing_places() {
   const auto check = [](const std::string& name) -> std::string {
     const bool pattern = std::filesystem::path(name).filename().string().find_first_of("*?") != std::string::npos;
-    std::error_code problem;
-    if (!pattern && !std::filesystem::exists(name, problem))
-      throw Error(fmt::format("{}: no such file or folder", name));
-    return "";
+    return pattern ? "" : require_there(name);
   };
   return CLI::Validator(check, "PATH");
 }
