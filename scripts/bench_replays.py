@@ -15,16 +15,14 @@ import argparse
 import itertools
 import json
 import math
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import h5py
 import torch
 
-from bench_tensor_sets import ROOT, own_memory
+from bench_tensor_sets import ROOT, watched
 
 sys.path.insert(0, str(ROOT / "probes" / "python"))
 import parity_probe  # noqa: E402
@@ -113,12 +111,7 @@ def live_bytes(file):
 
 def run(args, *arguments):
     """(seconds, bytes of its own at most, exit status)"""
-    start, most = time.perf_counter(), 0
-    process = subprocess.Popen([args.program, *map(str, arguments), "--quiet", "--threads", str(args.threads)])
-    while process.poll() is None:
-        most = max(most, own_memory(process.pid))
-        time.sleep(.005)
-    return time.perf_counter() - start, most, process.returncode
+    return watched([args.program, *map(str, arguments), "--quiet", "--threads", str(args.threads)])
 
 
 def measure(size, args):

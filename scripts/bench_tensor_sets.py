@@ -87,19 +87,23 @@ def own_memory(pid):
     return max((int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon:")), default=0)
 
 
+def watched(command):
+    """(seconds, bytes of memory of its own at most, exit status) of a program, looked at every 5 ms."""
+    start, most = time.perf_counter(), 0
+    process = subprocess.Popen(command)
+    while process.poll() is None:
+        most = max(most, own_memory(process.pid))
+        time.sleep(.005)
+    return time.perf_counter() - start, most, process.returncode
+
+
 def compare(args, files):
-    """Seconds, bytes of memory of its own at most (looked at every 5 ms), and the verdicts."""
+    """Seconds, bytes of memory of its own at most, and the verdicts."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [args.program, "compare", *files, "--quiet", "--threads", str(args.threads), "--json", Path(folder) / "report.json", *args.options]
-        start, most = time.perf_counter(), 0
-        process = subprocess.Popen(command)
-        while process.poll() is None:
-            most = max(most, own_memory(process.pid))
-            time.sleep(.005)
-        spent = time.perf_counter() - start
         report = Path(folder) / "report.json"
-        if process.returncode not in (0, 1, 3) or not report.exists():
-            sys.exit(f"bench_tensor_sets.py: compare made no report (status {process.returncode})")
+        spent, most, status = watched([args.program, "compare", *files, "--quiet", "--threads", str(args.threads), "--json", report, *args.options])
+        if status not in (0, 1, 3) or not report.exists():
+            sys.exit(f"bench_tensor_sets.py: compare made no report (status {status})")
         counts = {verdict: count for verdict, count in json.loads(report.read_text())["counts"].items() if count}
         return spent, most, counts
 
