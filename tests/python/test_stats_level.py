@@ -1,7 +1,5 @@
 """Recordings of level stats: every number against plain numpy in float64, the C++ header's against Python's, and that recording disturbs nothing."""
-import os
 import subprocess
-from pathlib import Path
 
 import h5py
 import ml_dtypes
@@ -14,8 +12,6 @@ from test_recorder_replay import one_thread, parity_probe, read_events  # noqa: 
 
 from parity_probe import blocks, sketch, stats, torch_stats
 
-ROOT = Path(__file__).resolve().parents[2]
-BINARY = os.environ.get("PARITY_CHECK_BINARY", str(ROOT / "build/dev/parity-check"))
 COUNTS, NUMBERS = ("count", "nan", "inf", "zero"), ("mean", "std", "mean_abs", "min", "max")
 FLOATS = ["float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"]
 DTYPES = FLOATS + ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool", "complex64", "complex128"]
@@ -216,6 +212,3 @@ def test_the_cpp_header_agrees(tmp_path):
     for key, e in theirs.items():
         assert {k: e[k] for k in ("d", "s", "v")} == {k: mine[key][k] for k in ("d", "s", "v")} and list(e["stats"]) == list(mine[key]["stats"])
         agree(mine[key]["stats"], {**e["stats"], "complex": "complex" in key[0]}, 1e-7 if key[0] in FLOATS[1:] else 1e-11)
-
-
-# --- recording -----------------------------------------------------------------------------------------------------------

@@ -1,19 +1,17 @@
 """Level stats from end to end: models recorded, forked, misused, read."""
 import os
 import subprocess
-import sys
-from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
 import torch
 
-from test_cpp_probe import verify
+from test_cpp_probe import BINARY, ROOT, verify
 from test_recorder_replay import one_thread, parity_probe, read_events  # noqa: F401
-from test_stats_level import BINARY, COUNTS, DTYPES, FLOATS, NUMBERS, ROOT, agree, of, oracle, points, values, wide, written  # noqa: F401
+from test_stats_level import agree, oracle, points, values, wide, written
 
-from parity_probe import blocks, sketch, stats, torch_stats  # noqa: F401
+from parity_probe import blocks, sketch, torch_stats
 
 
 class Model(torch.nn.Module):
