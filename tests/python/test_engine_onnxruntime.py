@@ -13,11 +13,13 @@ import pytest
 pytest.importorskip("onnxruntime")
 onnx = pytest.importorskip("onnx")
 
+import engine_exports  # noqa: E402
 import engine_models as models  # noqa: E402
 import parity_probe  # noqa: E402
 import torch  # noqa: E402
 from parity_probe.engines import onnxruntime as recorder  # noqa: E402
 from parity_probe.engines.module_paths import inside  # noqa: E402
+from parity_probe.engines.onnxruntime import graph as graphs  # noqa: E402
 from parity_probe.engines.onnxruntime import names  # noqa: E402
 
 BINARY = os.environ.get("PARITY_CHECK_BINARY", str(pathlib.Path(__file__).resolve().parents[2] / "build/dev/parity-check"))
@@ -83,6 +85,18 @@ def test_modules_outputs_have_their_paths(case, tmp_path):
         assert value.shape == tuple(seen[name].shape) and np.linalg.norm(value - seen[name].numpy()) <= 1e-5 * np.linalg.norm(value), name
     assert np.array_equal(recorded["model.layers.1.input_layernorm.weight", 0, "weight"], model.model.layers[1].input_layernorm.weight.detach().numpy())
     assert recorded["input_ids", 0, "input"].tolist() == IDS.tolist()
+
+
+@pytest.mark.parametrize("name", ["resnet", "regnet"])
+def test_values_in_blocks_of_channels_have_the_models_layout_and_path(tmp_path, name):
+    """12 and 20 channels fill blocks of neither 8 (AVX2) nor 16 (AVX-512): ONNX Runtime's own values have up to 32, in another order, behind sums and activations."""
+    _, file = engine_exports.export(name, tmp_path)
+    plain, blocked = (points(engine_exports.port(name, file, tmp_path / f"{o}.h5", o, wrong=False))[0] for o in ("none", "all"))
+    computed = {key: value for key, value in blocked.items() if key[2] == "output" and not key[0].startswith("optimised/")}
+    assert len(computed) >= 10 and any("nchwc" in node.domain for node in graphs.optimised(onnx.load(file), "all", ["CPUExecutionProvider"]).graph.node)
+    for key, value in computed.items():
+        assert value.shape == plain[key].shape and np.linalg.norm(value - plain[key]) <= 2e-6 * np.linalg.norm(value), key
+    assert not [key for key in blocked if key[0].startswith("optimised/") and key[0].endswith("_nchwc")]
 
 
 def no_mask(graph):

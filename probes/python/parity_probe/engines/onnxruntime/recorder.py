@@ -8,6 +8,7 @@ from ...version import __version__
 from ...writer import Writer
 from . import graph as graphs
 from .names import paths
+from .nchwc import in_model_layout
 
 DTYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(double)": np.float64, "tensor(int64)": np.int64, "tensor(int32)": np.int32,
           "tensor(int16)": np.int16, "tensor(int8)": np.int8, "tensor(uint8)": np.uint8, "tensor(bool)": np.bool_}
@@ -38,19 +39,21 @@ def record(model, inputs, path, optimisation="none", providers=("CPUExecutionPro
     runs = [_feed(plain, run, model) for run in (inputs if several else [inputs])]
     if optimisation == "none":
         whole = original
+        values = {v: v for node in whole.graph.node for v in node.output if v}
     else:
         whole = graphs.optimised(original, optimisation, providers)
         named = {**{v: [f"optimised/{p}" for p in names] for v, names in paths(whole.graph).items()}, **named}
-    order = [v for node in whole.graph.node for v in node.output if v]
+        values = in_model_layout(original, whole)
     initializers = list(whole.graph.initializer) if weights else []
     outputs = graphs.with_all_outputs(whole)
+    values = {name: outputs[value] for name, value in values.items()}
     recorded = graphs.session(whole, "none", providers, threads)
     engine = dict(name="onnxruntime", version=graphs.packages()[1].__version__, optimisation=optimisation, providers=list(providers))
     with Writer(path, config=config, model=os.path.basename(model), producer=f"parity_probe.engines.onnxruntime {__version__}",
                 about=lambda: {"engine": engine}) as writer:
         for initializer in initializers:
             _write_weight(writer, initializer)
-        return [_run(writer, plain, recorded, feed, named, order, outputs) for feed in runs]
+        return [_run(writer, plain, recorded, feed, named, values) for feed in runs]
 
 
 def _feed(session, run, model):
@@ -71,13 +74,13 @@ def _fetch(session, names, feed):
         raise Error(f"ONNX Runtime stopped: {str(e).splitlines()[0]}") from None
 
 
-def _run(writer, plain, recorded, feed, named, order, outputs):
-    """One run: its inputs and values to the writer. Returns the model's outputs."""
+def _run(writer, plain, recorded, feed, named, outputs):
+    """One run: its inputs and its values ({name: output of the session `recorded`}) to the writer. Returns the model's outputs."""
     result = dict(zip((o.name for o in plain.get_outputs()), _fetch(plain, None, feed)))
-    values = dict(zip(order, _fetch(recorded, [outputs[v] for v in order], feed)))
+    values = dict(zip(outputs, _fetch(recorded, list(outputs.values()), feed)))
     for name, value in feed.items():
         writer.write(name, value, role="input", source="")
-    for name in order:
+    for name in outputs:
         if not isinstance(values[name], np.ndarray) or values[name].dtype.kind in "OSU":
             writer.note(skipped=name, type=type(values[name]).__name__)
             continue
