@@ -70,9 +70,13 @@ def test_sample(binary, tmp_path):
     print(done.stderr, done.stdout)
     assert done.returncode == 0, done.stdout
     units = runner.selection(sample=True)
-    rows = [r for r in json.loads(file.read_text())["rows"] if "refused" not in r]
+    made = json.loads(file.read_text())["rows"]
+    rows = [r for r in made if "refused" not in r]
     cases_of = {kind: Counter((r["family"], r["dtype"]) for r in rows if r["kind"] == kind) for kind in ("self", "fault", "benign")}
     assert cases_of["self"] == {(e.name, d): 2 for e, d in units}                                    # cases that are refused do not thin it out
     assert cases_of["fault"] == {(e.name, d): runner.SAMPLE["faults"] for e, d in units}
-    assert cases_of["benign"].keys() == cases_of["self"].keys() and cases_of["benign"].total() >= 22   # one entry has a single one
+    without = cases_of["self"].keys() - cases_of["benign"].keys()                                    # no other kernel of this machine gives the entry other bits
+    refusals = [r.get("refused") for r in made if r["kind"] == "benign" and (r["family"], r["dtype"]) in without]
+    assert len(without) <= 1 and set(refusals) <= {"changes nothing"} and len(refusals) >= 10 * len(without), (without, refusals)
+    assert cases_of["benign"].total() >= 22                                                             # one entry has a single one
     assert {r["group"] for r in rows if r["kind"] == "fault"} == {operator.group for operator in OPERATORS.values()}
