@@ -22,9 +22,6 @@ struct ArithmeticLimits {
 /// What a replay here may differ by from what was recorded elsewhere (reproduction.cpp).
 struct ReproductionLimits {
   Constant shortest_sum{64, "terms: a shorter row is the result of a product whose sums are not shorter than that"};
-  Constant exponential{6 * 0x1p-20,
-                       "relative: sums of exponentials that half-width attention hands out in fp32 (LibTorch's "
-                       "exp_u20 keeps 20 bits where the CPU has AVX-512; found 2.7 * 2^-20 on a Zen 1)"};
 };
 
 /// What amplification is measured with: relative; far above fp64's roundings, far below the ops' curvature.

@@ -26,7 +26,7 @@ double reproduction_limit(const Boundary& boundary, bool half_program, const Thr
   const double sum =
       limits.reproduced_sum.value * std::sqrt(std::max<double>(width, kReproduction.shortest_sum)) * unit;
   const bool logarithms = half_program && boundary.kind.find("attention") != std::string::npos;
-  return logarithms ? std::max<double>(sum, kReproduction.exponential) : sum;
+  return logarithms ? std::max(sum, limits.reproduced_exponential.value) : sum;
 }
 
 std::string complaint(const Stats& s, const Boundary& boundary, bool half_program, const Thresholds& limits) {

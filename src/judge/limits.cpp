@@ -60,6 +60,7 @@ constexpr Entry kEntries[] = {
     {"undecided", &Thresholds::undecided},
     {"reproduced_half", &Thresholds::reproduced_half},
     {"reproduced_sum", &Thresholds::reproduced_sum},
+    {"reproduced_exponential", &Thresholds::reproduced_exponential},
     {"whole_cast", &Thresholds::whole_cast},
 };
 
