@@ -22,6 +22,7 @@ void model(const char* file) {
   m.write_weights(w);
   const Floats y = m.forward(numbers(kTokens * kDim, 9, 1), w);
   m.forward(y, w);
+  w.note("");
   w.note("two \"calls\"\n\xff");
 }
 

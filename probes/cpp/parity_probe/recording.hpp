@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -67,7 +68,7 @@ class Recording final : public Sink {
 
   void note(std::string_view text) override {
     Item item;
-    item.note = text;
+    item.note.emplace(text);
     hand_over(std::move(item));
   }
 
@@ -98,7 +99,8 @@ class Recording final : public Sink {
 
  private:
   struct Item {
-    std::string path, source, note;  // a note has no tensor
+    std::string path, source;
+    std::optional<std::string> note;  // which has no tensor
     int call = 0;
     Role role = Role::output;
     Packed tensor;
@@ -183,8 +185,8 @@ class Recording final : public Sink {
       attempt([&] {
         if (item.flush)
           file_.flush();
-        else if (!item.note.empty())
-          file_.event(note_event(item.note));
+        else if (item.note)
+          file_.event(note_event(*item.note));
         else
           record(item);
       });
