@@ -13,12 +13,6 @@
 
 namespace parity {
 
-std::optional<at::ScalarType> half_of(const Program& program) {
-  for (const Boundary& b : program.boundaries)
-    if (is_half(b.value.dtype)) return b.value.dtype;
-  return std::nullopt;
-}
-
 namespace {
 
 bool computes_floats(const Op& op) {
@@ -244,7 +238,7 @@ void cast_placements(const ProgramIndex& program, int index, Hypotheses& to) {
   if (!computes_floats(op)) return;
   // In fp64 inside a run of floats (a sinusoid, a RoPE table) the next rounding is to fp32.
   const bool wide = at::toRealValueType(op.outputs[0]->dtype) == at::kDouble;
-  const auto half = wide ? at::kFloat : half_of(program.program());
+  const auto half = wide ? at::kFloat : program.half();
   if (!half) return;  // nothing is rounded here
   rounded_leaves(program, index, *half, to);
   if (is_half(op.outputs[0]->dtype))

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "core/dtype_kind.hpp"
+
 namespace parity {
 namespace {
 
@@ -17,7 +19,13 @@ void collect(const nlohmann::json& argument, std::vector<int64_t>& ids) {
 
 }  // namespace
 
-ProgramIndex::ProgramIndex(const Program& program) : program_(&program) {
+std::optional<at::ScalarType> half_of(const Program& program) {
+  for (const Boundary& b : program.boundaries)
+    if (is_half(b.value.dtype)) return b.value.dtype;
+  return std::nullopt;
+}
+
+ProgramIndex::ProgramIndex(const Program& program) : program_(&program), half_(half_of(program)) {
   for (const Leaf& leaf : program.leaves) {
     leaves_[leaf.value.id] = &leaf;
     values_[leaf.value.id] = &leaf.value;

@@ -2,6 +2,7 @@
 // Each family is one file with one function; it looks at one op and offers what could be wrong there.
 #pragma once
 #include <map>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -26,6 +27,9 @@ struct FaultHypothesis {
   bool arithmetic = false;  // below the cast (arithmetic.hpp): told from its like by how many elements it gives bitwise
   bool gross = false;       // moves values by far more than any rounding of their width: other weights altogether
 };
+
+/// The half-width dtype among the program's boundaries, if any.
+std::optional<at::ScalarType> half_of(const Program& program);
 
 /// Where values come from and go to. Computed once a program.
 class ProgramIndex {
@@ -53,11 +57,14 @@ class ProgramIndex {
   /// -1: none.
   int ahead(int index, std::string_view kind, int steps) const;
   int behind(int index, std::string_view kind, int steps) const;
+  /// The half-width dtype among the program's boundaries, if any.
+  std::optional<at::ScalarType> half() const { return half_; }
   /// "path of op `index`".
   const std::string& path(int index) const { return op(index).path; }
 
  private:
   const Program* program_;
+  std::optional<at::ScalarType> half_;
   std::unordered_map<int64_t, int> producer_;
   std::unordered_map<int64_t, std::vector<int>> consumers_;
   std::unordered_map<int64_t, const Value*> values_;
@@ -70,9 +77,6 @@ using Hypotheses = std::vector<FaultHypothesis>;
 /// Adds a logic hypothesis that rewrites op `index` alone.
 void add_fault(Hypotheses& to, const ProgramIndex& program, int index, std::string fault, const std::string& what,
                Rewrite rewrite, bool fixed_amplitude = true);
-
-/// The half-width dtype among the program's boundaries, if any.
-std::optional<at::ScalarType> half_of(const Program& program);
 
 // The families. `index`: the op to look at; only hypotheses whose first rewritten op is `index`.
 void norm_eps_faults(const ProgramIndex& program, int index, Hypotheses& to);

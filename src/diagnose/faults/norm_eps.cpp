@@ -79,7 +79,7 @@ void written_out_norm_eps(const ProgramIndex& program, int index, Hypotheses& to
   const double tried = other_eps(*eps);
   add_fault(to, program, index, "norm eps", fmt::format("eps {:g} differs, tried {:g}", *eps, tried),
             with_argument("other", tried), false);
-  const bool half = half_of(program.program()).has_value();
+  const bool half = program.half().has_value();
   add_listed(to, program, index, *eps, [own = *eps, half](double other) -> Rewrite {
     if (!half) return with_argument("other", other);
     return [own, other](OpCall& call) {
