@@ -76,7 +76,9 @@ def test_sample(binary, tmp_path):
     assert cases_of["self"] == {(e.name, d): 2 for e, d in units}                                    # cases that are refused do not thin it out
     assert cases_of["fault"] == {(e.name, d): runner.SAMPLE["faults"] for e, d in units}
     without = cases_of["self"].keys() - cases_of["benign"].keys()                                    # no other kernel of this machine gives the entry other bits
-    refusals = [r.get("refused") for r in made if r["kind"] == "benign" and (r["family"], r["dtype"]) in without]
-    assert len(without) <= 1 and set(refusals) <= {"changes nothing"} and len(refusals) >= 10 * len(without), (without, refusals)
+    for family, dtype in without:                                                                     # though each was tried
+        refusals = [r["refused"] for r in made if r["kind"] == "benign" and (r["family"], r["dtype"]) == (family, dtype)]
+        assert len(refusals) >= 5 and set(refusals) == {"changes nothing"}, (family, refusals)
+    assert len(without) <= 1
     assert cases_of["benign"].total() >= 22                                                             # one entry has a single one
     assert {r["group"] for r in rows if r["kind"] == "fault"} == {operator.group for operator in OPERATORS.values()}
