@@ -5,6 +5,7 @@ import unittest
 
 import check_folder_order
 import check_sizes
+import check_type_names
 
 FUNCTION = "int f(int x) {\n" + "  x += 1;\n" * 38 + "  return x;\n}\n"  # 41 lines
 CLEAN = {f"src/{folder}/a.cpp": f'#include "{folder}/a.hpp"\n' for folder in check_folder_order.ORDER if folder != "kernels"}
@@ -88,6 +89,29 @@ class FolderOrder(unittest.TestCase):
 
     def test_unknown_folder(self):
         self.only("folder 'other' has no place", src_other_a__cpp="\n")
+
+
+class TypeNames(unittest.TestCase):
+    def two(self, first, second):
+        within = "namespace parity {{\n{}\n}}  // namespace parity\n".format
+        return found(check_type_names, src_gate_b__hpp=within(first), src_weights_b__cpp=within(second))
+
+    def test_clean(self):
+        self.assertEqual(found(check_type_names), [])
+
+    def test_two_types_of_one_name(self):
+        for kind in ("struct A {", "class A {", "enum class A {", "class A final : public B {",
+                     "class A\n    : public B {", "template <class T>\nstruct A {", "struct alignas(64) A {"):
+            said = self.two("struct A {\n};", f"{kind}\n}};")
+            self.assertEqual(len(said), 1, (kind, said))
+            self.assertIn("A is also the name of another type", said[0])
+
+    def test_what_is_no_second_type(self):
+        unnamed = "namespace {\nstruct A {\n};\n}  // namespace"
+        other = "namespace other {\nstruct A {\n};\n}  // namespace other"
+        for second in (unnamed, other, "struct A;", "struct A::State {\n};", "// struct A {", "struct AB {\n};",
+                       "struct B {\n  struct A {\n  };\n};", "struct A f();"):
+            self.assertEqual(self.two("struct A {\n};", second), [], second)
 
 
 if __name__ == "__main__":

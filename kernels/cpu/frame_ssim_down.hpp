@@ -21,11 +21,11 @@ namespace parity::kernels::HWY_NAMESPACE {
 constexpr int kRows = 4;  // rows of results at a time: a row of means is loaded once for all of them
 constexpr int kLanes = HWY_MAX_BYTES / sizeof(float);
 
-struct Terms {
+struct SampleTerms {
   V ssim, contrast;
 };
 
-struct Constants {  // in the samples' units
+struct SampleConstants {  // in the samples' units
   float c1, c2, middle, covariance;
 };
 
@@ -40,7 +40,7 @@ HWY_INLINE V reciprocal(V v) {
 
 // From the means of a, b, a^2 + b^2, ab. A denominator is its numerator and what is left of (a - b)^2: where images are
 // equal, both terms are 1. One division for both.
-HWY_INLINE Terms terms(const float (*mean)[kLanes], const Constants& k) {
+HWY_INLINE SampleTerms terms(const float (*mean)[kLanes], const SampleConstants& k) {
   const V c1 = hn::Set(D(), k.c1), c2 = hn::Set(D(), k.c2), covariance = hn::Set(D(), k.covariance),
           middle = hn::Set(D(), k.middle);
   const V a = hn::Load(D(), mean[0]), b = hn::Load(D(), mean[1]), squares = hn::Load(D(), mean[2]),
@@ -79,7 +79,7 @@ HWY_INLINE int within(int n, int x, int lanes) {
 // The first `count` of kRows rows of results, from kRows + kTaps - 1 rows of one RowSums a channel.
 template <int kTaps>
 void columns(const RowSums* const* rows, const std::array<float, kTaps / 2 + 1>& weights, int channels, int n,
-             int count, const Constants& k, Sums* sums) {
+             int count, const SampleConstants& k, Sums* sums) {
   const int lanes = static_cast<int>(hn::Lanes(D()));
   alignas(HWY_MAX_BYTES) float mean[kRows][4][kLanes];
   V weight[kTaps / 2 + 1];
@@ -89,13 +89,13 @@ void columns(const RowSums* const* rows, const std::array<float, kTaps / 2 + 1>&
 #pragma GCC unroll 1  // one quantity at a time fits the registers
       for (int q = 0; q < 4; ++q) down<kTaps>(rows, c, q, x, weight, mean);
       V ssim = hn::Zero(D()), contrast = hn::Zero(D());
-      const auto add = [&](const Terms& t) HWY_ATTR {
+      const auto add = [&](const SampleTerms& t) HWY_ATTR {
         ssim = hn::Add(ssim, t.ssim);
         contrast = hn::Add(contrast, t.contrast);
       };
       if (count == kRows) {
-        const Terms all[] = {terms(mean[0], k), terms(mean[1], k), terms(mean[2], k), terms(mean[3], k)};
-        for (const Terms& t : all) add(t);
+        const SampleTerms all[] = {terms(mean[0], k), terms(mean[1], k), terms(mean[2], k), terms(mean[3], k)};
+        for (const SampleTerms& t : all) add(t);
       } else {
         for (int r = 0; r < count; ++r) add(terms(mean[r], k));
       }

@@ -87,7 +87,7 @@ class Strips {
   IntegerWeights<kTaps> weights_;
   std::array<float, kTaps / 2 + 1> column_weights_;  // those along a row divided out
   Offsets<T> offsets_;
-  Constants constants_;
+  SampleConstants constants_;
   Planes<T> planes_[kChannels];
   RowSums ring_[kRing][kChannels];
   Sums sums_[kChannels];

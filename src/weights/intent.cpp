@@ -60,8 +60,8 @@ class Votes {
 
 class Intents {
  public:
-  Intents(const std::vector<Unit>& reference, const std::vector<Unit>& candidate, const std::vector<Held>& held,
-          const std::vector<Held>& similar)
+  Intents(const std::vector<Unit>& reference, const std::vector<Unit>& candidate, const std::vector<UnitMatch>& held,
+          const std::vector<UnitMatch>& similar)
       : reference_(reference), candidate_(candidate), held_(held), similar_(similar) {
     const auto form = [](const ParameterName& n) { return n.form; };
     const auto module = [](const ParameterName& n) { return n.module_form; };
@@ -90,10 +90,10 @@ class Intents {
  private:
   void vote() {
     std::vector<double> mine(reference_.size(), 0), theirs(candidate_.size(), 0);
-    for (const Held& h : held_) ++mine[h.reference], ++theirs[h.candidate];
+    for (const UnitMatch& h : held_) ++mine[h.reference], ++theirs[h.candidate];
     std::map<int, double> offsets;
     double all = 0;
-    const auto count = [&](const Held& h, double weight) {
+    const auto count = [&](const UnitMatch& h, double weight) {
       const Unit &r = reference_[h.reference], &c = candidate_[h.candidate];
       form_votes_.add(forms_[0].of[h.reference], forms_[1].of[h.candidate], weight);
       if (!roles_differ(r.name, c.name)) {
@@ -105,8 +105,8 @@ class Intents {
       offsets[b[0] - a[0]] += weight;
       all += weight;
     };
-    for (const Held& h : held_) count(h, 1 / (mine[h.reference] * theirs[h.candidate]));
-    for (const Held& h : similar_) count(h, kSimilarVote);
+    for (const UnitMatch& h : held_) count(h, 1 / (mine[h.reference] * theirs[h.candidate]));
+    for (const UnitMatch& h : similar_) count(h, kSimilarVote);
     if (literal_) return;  // equal names do not count from another number
     for (const auto& [offset, weight] : offsets)
       if (weight > 0.5 * all) offset_ = offset;
@@ -193,7 +193,7 @@ class Intents {
     std::vector<size_t> fitting;
     for (const size_t c : units)
       if (!comparable || candidate_[c].name.tokens.blocks == wanted) fitting.push_back(c);
-    for (const Held& h : held_)  // several of one name: the one that holds it
+    for (const UnitMatch& h : held_)  // several of one name: the one that holds it
       if (fitting.size() > 1 && h.reference == r && std::count(fitting.begin(), fitting.end(), h.candidate))
         return chosen(h.candidate);
     if (fitting.empty()) return {};
@@ -208,7 +208,7 @@ class Intents {
 
   const std::vector<Unit>& reference_;
   const std::vector<Unit>& candidate_;
-  const std::vector<Held>&held_, &similar_;
+  const std::vector<UnitMatch>&held_, &similar_;
   Interned forms_[2], modules_[2], parents_[2];
   std::unordered_map<std::string, size_t> by_plain_;
   Votes form_votes_, module_votes_, parent_votes_;
@@ -226,7 +226,7 @@ int64_t Unit::count() const {
 }
 
 std::vector<Intent> intents(const std::vector<Unit>& reference, const std::vector<Unit>& candidate,
-                            const std::vector<Held>& held, const std::vector<Held>& similar) {
+                            const std::vector<UnitMatch>& held, const std::vector<UnitMatch>& similar) {
   return Intents(reference, candidate, held, similar).run();
 }
 

@@ -21,7 +21,7 @@ struct Unit {
 };
 
 /// Reference unit `reference` is held by candidate unit `candidate`.
-struct Held {
+struct UnitMatch {
   size_t reference = 0, candidate = 0;
   Content content;
 };
@@ -34,6 +34,6 @@ struct Intent {
 
 /// By reference unit. `similar`: pairs that are alike without being equal; they count half.
 std::vector<Intent> intents(const std::vector<Unit>& reference, const std::vector<Unit>& candidate,
-                            const std::vector<Held>& held, const std::vector<Held>& similar);
+                            const std::vector<UnitMatch>& held, const std::vector<UnitMatch>& similar);
 
 }  // namespace parity

@@ -30,7 +30,7 @@ class Settler {
     all_.outcomes.resize(all_.units.reference.size());
     for (size_t r = 0; r < all_.outcomes.size(); ++r) settle_by_content(r);
     for (size_t r = 0; r < all_.outcomes.size(); ++r)
-      if (const Held* held = accepted(r))
+      if (const UnitMatch* held = accepted(r))
         conventions_.learn(all_.mine(r), all_.theirs(held->candidate), held->content.order);
     for (size_t r = 0; r < all_.outcomes.size(); ++r) check_layout(r);
     for (size_t r = 0; r < all_.outcomes.size(); ++r) {
@@ -46,12 +46,12 @@ class Settler {
   }
 
  private:
-  const Held* held(size_t r, size_t c) const {
+  const UnitMatch* held(size_t r, size_t c) const {
     for (const size_t h : all_.holders[r])
       if (all_.units.held[h].candidate == c) return &all_.units.held[h];
     return nullptr;
   }
-  const Held* accepted(size_t r) const {
+  const UnitMatch* accepted(size_t r) const {
     const Outcome& out = all_.outcomes[r];
     return out.settled && out.candidate ? held(r, *out.candidate) : nullptr;
   }
@@ -61,7 +61,7 @@ class Settler {
     return found != intended_for_.end() && (found->second.size() > 1 || found->second[0] != r);
   }
 
-  void accept(size_t r, const Held& h, std::string evidence) {
+  void accept(size_t r, const UnitMatch& h, std::string evidence) {
     Outcome& out = all_.outcomes[r];
     out.candidate = h.candidate;
     out.order = h.content.order;
@@ -77,10 +77,10 @@ class Settler {
     const Intent& intent = intents_[r];
     if (all_.holders[r].empty()) return;
     if (intent.candidate)
-      if (const Held* h = held(r, *intent.candidate)) return accept(r, *h, intent.evidence);
-    std::vector<const Held*> free, twins;
+      if (const UnitMatch* h = held(r, *intent.candidate)) return accept(r, *h, intent.evidence);
+    std::vector<const UnitMatch*> free, twins;
     for (const size_t h : all_.holders[r]) {
-      const Held& one = all_.units.held[h];
+      const UnitMatch& one = all_.units.held[h];
       if (!spoken_for(one.candidate, r)) {
         free.push_back(&one);
         continue;
@@ -96,15 +96,15 @@ class Settler {
     all_.outcomes[r].note = "tied: the candidate stores it once";
   }
 
-  const Held* best(size_t r, const std::vector<const Held*>& list) const {
-    return *std::max_element(list.begin(), list.end(), [&](const Held* a, const Held* b) {
+  const UnitMatch* best(size_t r, const std::vector<const UnitMatch*>& list) const {
+    return *std::max_element(list.begin(), list.end(), [&](const UnitMatch* a, const UnitMatch* b) {
       return likeness(all_.mine(r).name, all_.theirs(a->candidate).name) <
              likeness(all_.mine(r).name, all_.theirs(b->candidate).name);
     });
   }
 
   void check_layout(size_t r) {
-    const Held* h = accepted(r);
+    const UnitMatch* h = accepted(r);
     if (h == nullptr || all_.outcomes[r].tied) return;
     Outcome& out = all_.outcomes[r];
     const std::string text = order_text(all_.mine(r), all_.theirs(h->candidate), out.order);

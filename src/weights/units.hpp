@@ -12,8 +12,9 @@ namespace parity {
 
 struct Units {
   std::vector<Unit> reference, candidate;
-  std::vector<Held> held;     // by content alone; constant tensors are held by none
-  std::vector<Held> similar;  // not equal but correlated (trained on, quantised, scaled): evidence for names, no more
+  std::vector<UnitMatch> held;  // by content alone; constant tensors are held by none
+  std::vector<UnitMatch>
+      similar;  // not equal but correlated (trained on, quantised, scaled): evidence for names, no more
 };
 
 /// Called with what is looked at; several times the number of tensors in all.

@@ -65,7 +65,7 @@ at::Tensor ClipModel::attention(const ClipLayer& w, const at::Tensor& x, Probe& 
   return linear(".out_proj", y.transpose(1, 2).reshape(x.sizes()), w.out, probe);
 }
 
-ClipResult ClipModel::forward(const at::Tensor& pixels, Probe& probe) const {
+ClipOutput ClipModel::forward(const at::Tensor& pixels, Probe& probe) const {
   const c10::NoGradGuard no_grad;
   auto x = embed(pixels, probe);
   x = ops_.pre_norm ? probe("pre_layrnorm", ops_.pre_norm(x)) : norm("pre_layrnorm", x, pre_norm_, probe);

@@ -19,7 +19,7 @@ struct ClipLayer {
   Affine norm1, q, k, v, out, norm2, fc1, fc2;  // linear weights (out, in)
 };
 
-struct ClipResult {
+struct ClipOutput {
   at::Tensor last_hidden;  // (batch, tokens, dim)
   at::Tensor pooled;       // (batch, dim): the class token, normed
   at::Tensor penultimate;  // (batch, tokens, dim)
@@ -32,7 +32,7 @@ class ClipModel {
 
   /// pixels: (batch, channels, image, image), any float; rounded to the weights' dtype first. Throws Error for another
   /// shape.
-  ClipResult forward(const at::Tensor& pixels, Probe& probe) const;
+  ClipOutput forward(const at::Tensor& pixels, Probe& probe) const;
 
   const ClipConfig& config() const { return config_; }
 
