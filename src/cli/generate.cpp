@@ -7,6 +7,7 @@
 #include "cli/command.hpp"
 #include "cli/generated_frames.hpp"
 #include "cli/generation_config.hpp"
+#include "cli/json_number.hpp"
 #include "cli/print.hpp"
 #include "core/error.hpp"
 #include "core/named.hpp"
@@ -17,8 +18,6 @@ namespace parity::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-nlohmann::json number(const std::optional<double>& value) { return value ? nlohmann::json(*value) : nullptr; }
 
 nlohmann::json config_json(const GenerateOptions& o) {
   const auto& g = o.generation;
@@ -33,15 +32,15 @@ nlohmann::json comparison_json(const std::optional<StageComparison>& compared) {
   for (const StageError& stage : compared->stages)
     stages.push_back({{"name", stage.name},
                       {"part", stage.part},
-                      {"free_rel_l2", number(stage.free)},
-                      {"forced_rel_l2", number(stage.forced)},
-                      {"share", number(stage.share)}});
+                      {"free_rel_l2", json_number(stage.free)},
+                      {"forced_rel_l2", json_number(stage.forced)},
+                      {"share", json_number(stage.share)}});
   nlohmann::json parts = nlohmann::json::array();
   for (const auto& [part, share] : shares_by_part(*compared)) parts.push_back({{"part", part}, {"share", share}});
   return {{"stages", stages},
           {"blame", parts},
-          {"psnr", number(compared->psnr)},
-          {"psnr_min", number(compared->psnr_min)},
+          {"psnr", json_number(compared->psnr)},
+          {"psnr_min", json_number(compared->psnr_min)},
           {"identical", compared->frame_rms == 0}};
 }
 

@@ -3,6 +3,7 @@
 
 #include "cli/command.hpp"
 #include "cli/device.hpp"
+#include "cli/json_number.hpp"
 #include "cli/print.hpp"
 #include "cli/snippet.hpp"
 #include "core/error.hpp"
@@ -24,10 +25,6 @@ Precision precision_of(const std::string& name) {
   return name == "fp64" ? Precision::fp64 : name == "fp32" ? Precision::fp32 : Precision::recorded;
 }
 
-nlohmann::json number(const std::optional<double>& value) {
-  return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
-}
-
 nlohmann::json row_json(const ReproRow& row) {
   return {{"path", row.path},
           {"call", row.call},
@@ -35,9 +32,9 @@ nlohmann::json row_json(const ReproRow& row) {
           {"dtype", dtype_name(row.dtype)},
           {"shape", row.shape},
           {"result", row.result},
-          {"bitwise_equal_share", number(row.stats.bitwise_equal_share)},
-          {"rel_l2", number(row.stats.rel_l2)},
-          {"max_abs", number(row.stats.max_abs)},
+          {"bitwise_equal_share", json_number(row.stats.bitwise_equal_share)},
+          {"rel_l2", json_number(row.stats.rel_l2)},
+          {"max_abs", json_number(row.stats.max_abs)},
           {"limit", row.limit},
           {"reproduced", row.reproduced}};
 }
@@ -57,10 +54,10 @@ nlohmann::json to_json(const Repro& repro, const ReproOptions& options, int stat
   for (const PortRow& row : repro.port)
     json["port"].push_back({{"path", row.path},
                             {"own_inputs", row.own_inputs},
-                            {"bitwise_equal_share", number(row.stats.bitwise_equal_share)},
-                            {"rel_l2", number(row.stats.rel_l2)},
-                            {"ratio", number(row.oracle.ratio)},
-                            {"correlation", number(row.oracle.correlation)}});
+                            {"bitwise_equal_share", json_number(row.stats.bitwise_equal_share)},
+                            {"rel_l2", json_number(row.stats.rel_l2)},
+                            {"ratio", json_number(row.oracle.ratio)},
+                            {"correlation", json_number(row.oracle.correlation)}});
   return json;
 }
 
