@@ -7,12 +7,12 @@
 #include "cli/command.hpp"
 #include "cli/generated_frames.hpp"
 #include "cli/generation_config.hpp"
-#include "cli/json_number.hpp"
 #include "cli/print.hpp"
 #include "core/error.hpp"
 #include "core/named.hpp"
 #include "core/progress.hpp"
 #include "pipeline/blame.hpp"
+#include "report/json_values.hpp"
 
 namespace parity::cli {
 namespace {
@@ -32,15 +32,15 @@ nlohmann::json comparison_json(const std::optional<StageComparison>& compared) {
   for (const StageError& stage : compared->stages)
     stages.push_back({{"name", stage.name},
                       {"part", stage.part},
-                      {"free_rel_l2", json_number(stage.free)},
-                      {"forced_rel_l2", json_number(stage.forced)},
-                      {"share", json_number(stage.share)}});
+                      {"free_rel_l2", value(stage.free)},
+                      {"forced_rel_l2", value(stage.forced)},
+                      {"share", value(stage.share)}});
   nlohmann::json parts = nlohmann::json::array();
   for (const auto& [part, share] : shares_by_part(*compared)) parts.push_back({{"part", part}, {"share", share}});
   return {{"stages", stages},
           {"blame", parts},
-          {"psnr", json_number(compared->psnr)},
-          {"psnr_min", json_number(compared->psnr_min)},
+          {"psnr", value(compared->psnr)},
+          {"psnr_min", value(compared->psnr_min)},
           {"identical", compared->frame_rms == 0}};
 }
 

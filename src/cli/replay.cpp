@@ -3,12 +3,12 @@
 
 #include "cli/command.hpp"
 #include "cli/device.hpp"
-#include "cli/json_number.hpp"
 #include "cli/print.hpp"
 #include "cli/snippet.hpp"
 #include "core/error.hpp"
 #include "core/named.hpp"
 #include "jobs/repro.hpp"
+#include "report/json_values.hpp"
 #include "report/sink.hpp"
 #include "trace/device.hpp"
 #include "trace/extract.hpp"
@@ -32,9 +32,9 @@ nlohmann::json row_json(const ReproRow& row) {
           {"dtype", dtype_name(row.dtype)},
           {"shape", row.shape},
           {"result", row.result},
-          {"bitwise_equal_share", json_number(row.stats.bitwise_equal_share)},
-          {"rel_l2", json_number(row.stats.rel_l2)},
-          {"max_abs", json_number(row.stats.max_abs)},
+          {"bitwise_equal_share", value(row.stats.bitwise_equal_share)},
+          {"rel_l2", value(row.stats.rel_l2)},
+          {"max_abs", value(row.stats.max_abs)},
           {"limit", row.limit},
           {"reproduced", row.reproduced}};
 }
@@ -54,10 +54,10 @@ nlohmann::json to_json(const Repro& repro, const ReproOptions& options, int stat
   for (const PortRow& row : repro.port)
     json["port"].push_back({{"path", row.path},
                             {"own_inputs", row.own_inputs},
-                            {"bitwise_equal_share", json_number(row.stats.bitwise_equal_share)},
-                            {"rel_l2", json_number(row.stats.rel_l2)},
-                            {"ratio", json_number(row.oracle.ratio)},
-                            {"correlation", json_number(row.oracle.correlation)}});
+                            {"bitwise_equal_share", value(row.stats.bitwise_equal_share)},
+                            {"rel_l2", value(row.stats.rel_l2)},
+                            {"ratio", value(row.oracle.ratio)},
+                            {"correlation", value(row.oracle.correlation)}});
   return json;
 }
 

@@ -1,4 +1,4 @@
-// Numbers and texts as report JSON has them. Private to src/report.
+// Numbers and texts as JSON has them, in reports and behind `--json`.
 #pragma once
 #include <cmath>
 #include <nlohmann/json.hpp>

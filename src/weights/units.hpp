@@ -13,8 +13,8 @@ namespace parity {
 struct Units {
   std::vector<Unit> reference, candidate;
   std::vector<UnitMatch> held;  // by content alone; constant tensors are held by none
-  std::vector<UnitMatch>
-      similar;  // not equal but correlated (trained on, quantised, scaled): evidence for names, no more
+  // Not equal but correlated (trained on, quantised, scaled): evidence for names, no more.
+  std::vector<UnitMatch> similar;
 };
 
 /// Called with what is looked at; several times the number of tensors in all.
