@@ -1,4 +1,4 @@
-// The kernel of gemv.hpp. Highway compiles this file once per instruction set.
+// The kernels of gemv.hpp for floating-point weights. Highway compiles this file once per instruction set.
 #include "kernels/cpu/gemv.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -8,20 +8,12 @@
 #include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
-#include <algorithm>
 #include <vector>
 
-#include "kernels/cpu/gelu_new-inl.hpp"
-#include "kernels/cpu/widen-inl.hpp"
+#include "kernels/cpu/gemv_slabs-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace parity::kernels::HWY_NAMESPACE {
-
-// Four outputs at a time, a quarter of a slab apart: four long streams of weights that the hardware fetches ahead (two
-// cores of an Emerald Rapids read 34 GB/s in four streams each, 28 in one), eight sums that do not wait for each other.
-constexpr int64_t kStreams = 4, kSlab = 128, kRowsAtOnce = 8;
-constexpr int64_t kAhead =
-    1024;  // bytes fetched ahead; more of narrow weights arrives: bf16 30 GB/s for 25, INT8 26 for 23
 
 // x as the sums read it, all rows: bf16 in fp32, even places of two vectors before odd ones, because so a vector of
 // 32-bit lanes takes its weights apart. `work` is its memory.
@@ -95,62 +87,27 @@ HWY_INLINE void sums(const C* HWY_RESTRICT x, const W* HWY_RESTRICT w, int64_t n
     for (int64_t k = 0; k < kOutputs; ++k) out[k] = static_cast<C>(out[k] + rest(x + i, w + k * stride + i, n - i));
 }
 
-template <bool kHalf, class C>
-HWY_INLINE void gelu_steps(C* values, int64_t n) {  // whole vectors
-  const hn::ScalableTag<C> d;
-  for (int64_t i = 0; i < n; i += static_cast<int64_t>(hn::Lanes(d)))
-    hn::Store(gelu_new_of<kHalf>(d, hn::Load(d, values + i)), d, values + i);
-}
+template <class X, class W>
+struct Sums {
+  using C = typename Wide<X>::Number;
+  const Gemv<X, W>& g;
+  const C* x;  // (rows, inputs)
 
-// Outputs [first, first + n) of `rows` rows from `row` on, n <= kSlab. The weights of four outputs stay in the nearest
-// cache for all rows.
-template <class X, class W, class C>
-HWY_INLINE void slab_sums(const Gemv<X, W>& g, const C* x, int64_t first, int64_t n, int64_t rows, C* out) {
-  const int64_t quarter = n / kStreams;
-  const W* weight = g.weight + first * g.inputs;
-  HWY_ALIGN C four[kStreams];
-  for (int64_t o = 0; o < quarter; ++o)
-    for (int64_t r = 0; r < rows; ++r) {
-      sums<kStreams>(x + r * g.inputs, weight + o * g.inputs, g.inputs, quarter * g.inputs, four);
-      for (int64_t k = 0; k < kStreams; ++k) out[r * kSlab + k * quarter + o] = four[k];
-    }
-  for (int64_t o = quarter * kStreams; o < n; ++o)
-    for (int64_t r = 0; r < rows; ++r)
-      sums<1>(x + r * g.inputs, weight + o * g.inputs, g.inputs, 0, out + r * kSlab + o);
-}
-
-template <class X, class W, class C>
-HWY_INLINE void finish(const Gemv<X, W>& g, int64_t row, int64_t first, int64_t n, C* tile) {
-  std::fill(tile + n, tile + kSlab, C(0));
-  if (g.scale)
-    for (int64_t o = 0; o < n; ++o) tile[o] *= static_cast<C>(g.scale[first + o]);
-  if (g.bias)
-    for (int64_t o = 0; o < n; ++o) tile[o] += widened(g.bias[first + o]);
-  if (g.activation == Activation::gelu_new) gelu_steps<sizeof(X) == 2>(tile, n);
-  X* y = g.y + row * g.outputs + first;
-  for (int64_t o = 0; o < n; ++o) store_narrow(tile[o], y + o);
-}
+  template <int64_t kOutputs>
+  HWY_INLINE void of(int64_t row, int64_t output, int64_t apart, C* HWY_RESTRICT out) const {
+    sums<kOutputs>(x + row * g.inputs, g.weight + output * g.inputs, g.inputs, apart * g.inputs, out);
+  }
+};
 
 template <class X, class W>
 void product(const Gemv<X, W>& g, int64_t begin, int64_t end) {
-  using C = typename Wide<X>::Number;
-  HWY_ALIGN C tile[kRowsAtOnce * kSlab];
-  std::vector<C> work;
-  const C* x = placed(g, work);
-  for (int64_t first = begin; first < end; first += kSlab) {
-    const int64_t n = std::min(kSlab, end - first);
-    for (int64_t row = 0; row < g.rows; row += kRowsAtOnce) {
-      const int64_t rows = std::min(kRowsAtOnce, g.rows - row);
-      slab_sums(g, x + row * g.inputs, first, n, rows, tile);
-      for (int64_t r = 0; r < rows; ++r) finish(g, row + r, first, n, tile + r * kSlab);
-    }
-  }
+  std::vector<typename Wide<X>::Number> work;
+  in_slabs<typename Wide<X>::Number>(g, begin, end, Sums<X, W>{g, placed(g, work)});
 }
 
 void gemv_fp64(const Gemv<double, double>& g, int64_t begin, int64_t end) { product(g, begin, end); }
 void gemv_fp32(const Gemv<float, float>& g, int64_t begin, int64_t end) { product(g, begin, end); }
 void gemv_bf16(const Gemv<uint16_t, uint16_t>& g, int64_t begin, int64_t end) { product(g, begin, end); }
-void gemv_int8(const Gemv<float, int8_t>& g, int64_t begin, int64_t end) { product(g, begin, end); }
 
 }  // namespace parity::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -161,14 +118,12 @@ namespace parity::kernels {
 HWY_EXPORT(gemv_fp64);
 HWY_EXPORT(gemv_fp32);
 HWY_EXPORT(gemv_bf16);
-HWY_EXPORT(gemv_int8);
 
 void gemv(const Gemv<double, double>& g, int64_t begin, int64_t end) { HWY_DYNAMIC_DISPATCH(gemv_fp64)(g, begin, end); }
 void gemv(const Gemv<float, float>& g, int64_t begin, int64_t end) { HWY_DYNAMIC_DISPATCH(gemv_fp32)(g, begin, end); }
 void gemv(const Gemv<uint16_t, uint16_t>& g, int64_t begin, int64_t end) {
   HWY_DYNAMIC_DISPATCH(gemv_bf16)(g, begin, end);
 }
-void gemv(const Gemv<float, int8_t>& g, int64_t begin, int64_t end) { HWY_DYNAMIC_DISPATCH(gemv_int8)(g, begin, end); }
 
 }  // namespace parity::kernels
 #endif
