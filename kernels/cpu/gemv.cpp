@@ -88,7 +88,7 @@ HWY_INLINE void sums(const C* HWY_RESTRICT x, const W* HWY_RESTRICT w, int64_t n
 }
 
 template <class X, class W>
-struct Sums {
+struct FloatSums {
   using C = typename Wide<X>::Number;
   const Gemv<X, W>& g;
   const C* x;  // (rows, inputs)
@@ -102,7 +102,7 @@ struct Sums {
 template <class X, class W>
 void product(const Gemv<X, W>& g, int64_t begin, int64_t end) {
   std::vector<typename Wide<X>::Number> work;
-  in_slabs<typename Wide<X>::Number>(g, begin, end, Sums<X, W>{g, placed(g, work)});
+  in_slabs<typename Wide<X>::Number>(g, begin, end, FloatSums<X, W>{g, placed(g, work)});
 }
 
 void gemv_fp64(const Gemv<double, double>& g, int64_t begin, int64_t end) { product(g, begin, end); }

@@ -69,6 +69,26 @@ def int8_rows(x):
     return (np.rint(x / s) * s).astype(F)
 
 
+def int8_zero(wrong, signed=True):
+    """Bytes from the least to the largest weight of an output; `wrong` makes another of the zero point that reads them."""
+    def run(w):
+        low, high = w.min(-1, keepdims=True), w.max(-1, keepdims=True)
+        s = (high - low) / F(255)
+        first = -128 if signed else 0
+        zero = np.rint(-low / s) + first
+        stored = np.clip(np.rint(w / s) + zero, first, first + 255)
+        return ((stored - wrong(zero)) * s).astype(F)
+    return run
+
+
+def int8_rows_moved(by):
+    def run(w):
+        s = np.abs(w).max(-1, keepdims=True) / F(127)
+        stored = (np.rint(w / s) + 128).astype(np.uint8)  # 128 stands for 0
+        return ((stored.astype(F) - (128 + by)) * s).astype(F)
+    return run
+
+
 def int4(size):
     def run(x):
         b = blocks(x, size)

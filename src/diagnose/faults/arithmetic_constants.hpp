@@ -8,7 +8,7 @@ namespace parity {
 
 inline constexpr int kTf32Dropped = 13;                            // of fp32's 23 bits of significand: 10 are left
 inline constexpr double kLargestE4m3 = 448, kLargestE5m2 = 57344;  // OCP 8-bit floating point specification, 1.0
-inline constexpr int kLargestInt8 = 127, kLargestInt4 = 7, kInt4Steps = 15;
+inline constexpr int kLargestInt8 = 127, kLargestInt4 = 7, kInt8Steps = 255, kInt4Steps = 15;
 inline constexpr double kLargestE2m1 = 6;  // OCP microscaling formats, 1.0
 inline constexpr double kQ4Zero = 8, kHalfStep = .5;
 inline constexpr int64_t kBlock32 = 32;  // of ggml's formats and of OCP's microscaling formats

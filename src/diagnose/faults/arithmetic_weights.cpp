@@ -19,6 +19,18 @@ at::Tensor e4m3_per_tensor(const at::Tensor& w, int64_t) { return scaled_to(w, {
 at::Tensor e4m3_per_channel(const at::Tensor& w, int64_t a) { return scaled_to(w, {a}, kLargestE4m3, to_e4m3); }
 at::Tensor int8_per_tensor(const at::Tensor& w, int64_t) { return to_integers(w, {}, kLargestInt8); }
 at::Tensor int8_per_channel(const at::Tensor& w, int64_t a) { return to_integers(w, {a}, kLargestInt8); }
+at::Tensor int8_asymmetric(const at::Tensor& w, int64_t a) { return to_int8_asymmetric(w, a); }
+template <int steps>
+at::Tensor int8_moved(const at::Tensor& w, int64_t a) {
+  return to_int8_moved(w, a, steps);
+}
+template <int steps>
+at::Tensor int8_asymmetric_moved(const at::Tensor& w, int64_t a) {
+  return to_int8_asymmetric(w, a, {.moved = steps});
+}
+at::Tensor int8_no_zero(const at::Tensor& w, int64_t a) {
+  return to_int8_asymmetric(w, a, {.none = true, .stored_from = -1 - kLargestInt8});
+}
 at::Tensor q8_0(const at::Tensor& w, int64_t a) { return to_q8_0(w, a, kBlock32); }
 at::Tensor q4_0(const at::Tensor& w, int64_t a) { return to_q4_0(w, a, kBlock32); }
 at::Tensor mxfp4(const at::Tensor& w, int64_t a) { return to_mxfp4(w, a, kBlock32); }
@@ -44,6 +56,12 @@ constexpr std::array kWeightFormats{
     WeightFormat{"Q4_0", q4_0, q8_0, "Q8_0"},  // ggml
     WeightFormat{"int8 per channel", int8_per_channel, int8_per_channel, "int8 per token"},
     WeightFormat{"int8 per tensor", int8_per_tensor, int8_per_tensor, "int8 per tensor"},
+    WeightFormat{"int8 asymmetric per channel", int8_asymmetric},
+    WeightFormat{"int8 per channel, zero point one too high", int8_moved<1>},
+    WeightFormat{"int8 per channel, zero point one too low", int8_moved<-1>},
+    WeightFormat{"int8 asymmetric per channel, zero point one too high", int8_asymmetric_moved<1>},
+    WeightFormat{"int8 asymmetric per channel, zero point one too low", int8_asymmetric_moved<-1>},
+    WeightFormat{"int8 asymmetric per channel, zero point of signed bytes left out", int8_no_zero},
     WeightFormat{"fp8 e4m3 per channel", e4m3_per_channel, e4m3_per_channel, "fp8 e4m3 per token"},
     WeightFormat{"fp8 e4m3 per tensor", e4m3_per_tensor, e4m3_per_tensor, "fp8 e4m3 per tensor"},
     WeightFormat{"MXFP4", mxfp4},

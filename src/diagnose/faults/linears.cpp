@@ -6,6 +6,7 @@
 #include "core/dtype_kind.hpp"
 #include "diagnose/faults/catalogue.hpp"
 #include "diagnose/faults/constants.hpp"
+#include "diagnose/faults/number_formats.hpp"
 
 namespace parity {
 namespace {
@@ -104,6 +105,16 @@ void head_order(const ProgramIndex& program, int index, Hypotheses& to) {
                 });
 }
 
+// Moves values too far for what is tried as arithmetic (arithmetic_weights.cpp), in half width, too.
+void unsigned_bytes(const ProgramIndex& program, int index, const char* argument, Hypotheses& to) {
+  add_gross(to, program, index, "weights: int8 asymmetric per channel, zero point of unsigned bytes left out",
+            "weights held so", [argument](OpCall& call) {
+              call.set(argument, to_int8_asymmetric(call.tensor(argument), 0, {.none = true}));
+              return call.run_again();
+            });
+  to.back().gross = true;
+}
+
 void weight_faults(const ProgramIndex& program, int index, const char* argument, size_t position, Hypotheses& to) {
   const int64_t id = program.argument(index, position);
   const Leaf* weight = id < 0 ? nullptr : weight_behind(program, id);
@@ -117,6 +128,7 @@ void weight_faults(const ProgramIndex& program, int index, const char* argument,
   const bool transposed = weight->value.id != id;
   other_weights(program, index, argument, *weight, transposed, to);
   head_order(program, index, to);
+  unsigned_bytes(program, index, argument, to);
   const int64_t out = transposed ? shape[0] : shape[1];
   for (const int64_t heads : {2, 3, 4, 6, 8, 12, 16})
     if (out % heads == 0 && out / heads >= 4)

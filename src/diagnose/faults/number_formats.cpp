@@ -54,6 +54,19 @@ at::Tensor to_integers(const at::Tensor& values, at::IntArrayRef axes, int large
   return scaled_to(values, axes, largest, [](const at::Tensor& t) { return t.round(); });
 }
 
+at::Tensor to_int8_asymmetric(const at::Tensor& values, int64_t axis, const ZeroPoint& zero) {
+  const at::Tensor lowest = values.amin({axis}, true), highest = values.amax({axis}, true);
+  const at::Tensor scale = no_zero((highest - lowest) / kInt8Steps);
+  const at::Tensor own = (-lowest / scale).round() + zero.stored_from;
+  const at::Tensor steps = ((values / scale).round() + own).clamp(zero.stored_from, zero.stored_from + kInt8Steps);
+  return (zero.none ? steps : steps - own - zero.moved) * scale;
+}
+
+at::Tensor to_int8_moved(const at::Tensor& values, int64_t axis, int moved) {
+  const at::Tensor scale = no_zero(values.abs().amax({axis}, true) / kLargestInt8);
+  return ((values / scale).round() - moved) * scale;
+}
+
 at::Tensor to_int4_groups(const at::Tensor& values, int64_t axis, int64_t group) {
   return out_of_blocks(to_integers(in_blocks(values, axis, group), {-1}, kLargestInt4), axis);
 }

@@ -23,6 +23,17 @@ at::Tensor scaled_to(const at::Tensor& values, at::IntArrayRef axes, double larg
 /// Rounded to whole numbers within [-limit, limit], `largest` of them being the largest magnitude of a group.
 at::Tensor to_integers(const at::Tensor& values, at::IntArrayRef axes, int largest);
 
+/// 256 steps from the least to the largest of what lies along `axis`. `zero`: whole numbers to be taken for those that
+/// stand for 0, where their own are none: a port's fault.
+struct ZeroPoint {
+  int moved = 0;        // by so many steps
+  bool none = false;    // left out: 0 is taken for it
+  int stored_from = 0;  // the least of the numbers stored: 0, or -128 in signed bytes
+};
+at::Tensor to_int8_asymmetric(const at::Tensor& values, int64_t axis, const ZeroPoint& zero = {});
+/// to_integers of 127 steps along `axis`, read with a zero point that is `moved` steps from 0: a port's fault.
+at::Tensor to_int8_moved(const at::Tensor& values, int64_t axis, int moved);
+
 /// Formats of blocks along `axis`; throw std::runtime_error where it is no multiple of the block.
 at::Tensor to_int4_groups(const at::Tensor& values, int64_t axis, int64_t group);      // symmetric, absmax / 7
 at::Tensor to_int4_asymmetric(const at::Tensor& values, int64_t axis, int64_t group);  // 16 steps from min to max
