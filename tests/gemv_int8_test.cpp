@@ -70,8 +70,8 @@ void check_product(const Int8Product& p) {
 
 TEST_CASE("int8 product: every size gives the fp64 sum, the same bits under every instruction set") {
   for (const int64_t rows : {1, 9})
-    for (const int64_t inputs : {1, 5, 63, 64, 65, 200, 768, 4096, 4097, 9000})
-      for (const int64_t outputs : {1, 7, 130, 257}) {
+    for (const int64_t inputs : {1, 5, 64, 65, 768, 4097, 9000})
+      for (const int64_t outputs : {1, 7, 130}) {
         CAPTURE(rows);
         CAPTURE(inputs);
         CAPTURE(outputs);

@@ -55,7 +55,7 @@ at::Tensor own_linear(const at::Tensor& x, const Int8Weight& weight, const at::T
 }
 
 Int8Weight quantise_rows(const at::Tensor& weight, const at::Tensor& values) {
-  constexpr int64_t kNumbers = 1 << 18;  // at a time: what is between them and the bytes stays small
+  constexpr int64_t kNumbers = 1 << 16;  // at a time: what is between them and the bytes stays small
   const int64_t outputs = weight.size(0), rows = std::max<int64_t>(1, kNumbers / std::max<int64_t>(1, weight.size(1)));
   Int8Weight out{values.defined() ? values : at::empty(weight.sizes(), at::kChar), at::empty({outputs}, at::kFloat)};
   for (int64_t first = 0; first < outputs; first += rows) {
