@@ -12,6 +12,8 @@ class ReadOnly {
  public:
   /// At least so many bytes: rounded up to whole units of 1024.
   explicit ReadOnly(int64_t bytes);
+  /// `memory` itself, bytes, whole units of 1024; they are written over.
+  explicit ReadOnly(at::Tensor memory);
   /// Every byte once. Throws Error if one is not what was written.
   void read() const;
 
@@ -20,7 +22,7 @@ class ReadOnly {
   bool four_streams_ = false;
 };
 
-/// Bytes a second over half a GiB: the best of five.
+/// Bytes a second over half a GiB in huge pages, as weights lie (models/own_pages.hpp): the best of five.
 double read_bandwidth();
 
 }  // namespace parity
