@@ -1,5 +1,6 @@
 // What a recording of statistics keeps of a tensor (FORMAT.md, `stats`).
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <limits>
@@ -61,19 +62,51 @@ inline double element(const Packed& t, std::size_t index) {
   }
 }
 
-/// Of the finite elements; moments by Welford's recurrence (Technometrics 4, 1962), which does not cancel.
+/// Of the finite elements. A block's moments are summed about its own mean, and joined with those of the blocks before
+/// (Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", 1979):
+/// nothing cancels, and no element waits for a division.
 struct Statistics {
+  static constexpr std::size_t kBlock = 1024, kLanes = 8;   // elements; sums that do not wait for each other
   std::int64_t count = 0, nan = 0, infinite = 0, zero = 0;  // count: all elements
   double mean = 0, deviations = 0, mean_abs = 0, minimum = std::numeric_limits<double>::infinity(), maximum = -minimum;
 
-  void add(double x) {
-    ++count;
-    if (std::isnan(x)) return void(++nan);
-    if (std::isinf(x)) return void(++infinite);
-    const auto n = static_cast<double>(finite());
-    const double step = x - mean;
-    mean += step / n, deviations += step * (x - mean), mean_abs += (std::abs(x) - mean_abs) / n;
-    zero += x == 0, minimum = std::min(minimum, x), maximum = std::max(maximum, x);
+  /// `x` is written over; at most kBlock elements.
+  void add(double* x, std::size_t n) {
+    const auto before = static_cast<double>(finite());
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      const double value = x[i];
+      x[kept] = value, nan += std::isnan(value), infinite += std::isinf(value), kept += std::isfinite(value);
+    }
+    count += static_cast<std::int64_t>(n);
+    if (kept == 0) return;
+    double sums[kLanes] = {}, magnitudes[kLanes] = {}, squares[kLanes] = {}, low[kLanes], high[kLanes];
+    std::int64_t zeros[kLanes] = {};
+    for (std::size_t k = 0; k < kLanes; ++k) low[k] = minimum, high[k] = maximum;
+    in_lanes(kept, [&](std::size_t k, std::size_t i) {
+      sums[k] += x[i], magnitudes[k] += std::abs(x[i]), zeros[k] += x[i] == 0;
+      low[k] = x[i] < low[k] ? x[i] : low[k], high[k] = x[i] > high[k] ? x[i] : high[k];
+    });
+    const auto of_block = static_cast<double>(kept);
+    const double own = total(sums) / of_block, step = own - mean, share = of_block / (before + of_block);
+    in_lanes(kept, [&](std::size_t k, std::size_t i) { squares[k] += (x[i] - own) * (x[i] - own); });
+    deviations += total(squares) + step * step * before * share;
+    mean += step * share, mean_abs += (total(magnitudes) / of_block - mean_abs) * share;
+    for (std::size_t k = 0; k < kLanes; ++k)
+      zero += zeros[k], minimum = std::min(minimum, low[k]), maximum = std::max(maximum, high[k]);
+  }
+
+  template <class F>
+  static void in_lanes(std::size_t n, F f) {
+    std::size_t i = 0;
+    for (; i + kLanes <= n; i += kLanes)
+      for (std::size_t k = 0; k < kLanes; ++k) f(k, i + k);
+    for (; i < n; ++i) f(i % kLanes, i);
+  }
+  static double total(const double (&lanes)[kLanes]) {
+    double sum = 0;
+    for (const double lane : lanes) sum += lane;
+    return sum;
   }
 
   std::int64_t finite() const { return count - nan - infinite; }
@@ -95,7 +128,16 @@ struct Statistics {
 inline Statistics statistics_of(const Packed& tensor) {
   Statistics all;
   const std::size_t count = tensor.bytes.size() / tensor.dtype.size;
-  for (std::size_t i = 0; i < count; ++i) all.add(element(tensor, i));
+  const bool floats = tensor.dtype.kind == Kind::real && tensor.dtype.size == sizeof(float);
+  double block[Statistics::kBlock];
+  for (std::size_t first = 0; first < count; first += Statistics::kBlock) {
+    const std::size_t n = std::min(Statistics::kBlock, count - first);
+    if (floats)  // without asking each element what it is
+      for (std::size_t i = 0; i < n; ++i) block[i] = loaded<float>(tensor.bytes.data() + (first + i) * sizeof(float));
+    else
+      for (std::size_t i = 0; i < n; ++i) block[i] = element(tensor, first + i);
+    all.add(block, n);
+  }
   return all;
 }
 
