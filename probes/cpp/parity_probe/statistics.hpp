@@ -73,11 +73,7 @@ struct Statistics {
   /// `x` is written over; at most kBlock elements.
   void add(double* x, std::size_t n) {
     const auto before = static_cast<double>(finite());
-    std::size_t kept = 0;
-    for (std::size_t i = 0; i < n; ++i) {
-      const double value = x[i];
-      x[kept] = value, nan += std::isnan(value), infinite += std::isinf(value), kept += std::isfinite(value);
-    }
+    const std::size_t kept = all_finite(x, n) ? n : keep_finite(x, n);
     count += static_cast<std::int64_t>(n);
     if (kept == 0) return;
     double sums[kLanes] = {}, magnitudes[kLanes] = {}, squares[kLanes] = {}, low[kLanes], high[kLanes];
@@ -94,6 +90,20 @@ struct Statistics {
     mean += step * share, mean_abs += (total(magnitudes) / of_block - mean_abs) * share;
     for (std::size_t k = 0; k < kLanes; ++k)
       zero += zeros[k], minimum = std::min(minimum, low[k]), maximum = std::max(maximum, high[k]);
+  }
+
+  static bool all_finite(const double* x, std::size_t n) {
+    double nothing[kLanes] = {};  // NaN times 0, and infinity times 0, are NaN
+    in_lanes(n, [&](std::size_t k, std::size_t i) { nothing[k] += x[i] * 0; });
+    return total(nothing) == 0;
+  }
+  std::size_t keep_finite(double* x, std::size_t n) {
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      const double value = x[i];
+      x[kept] = value, nan += std::isnan(value), infinite += std::isinf(value), kept += std::isfinite(value);
+    }
+    return kept;
   }
 
   template <class F>
