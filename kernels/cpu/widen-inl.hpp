@@ -32,7 +32,6 @@ HWY_INLINE hn::Vec<Fp32> widened(Fp32 d, const int8_t* p) {
 
 HWY_INLINE double widened(double x) { return x; }
 HWY_INLINE float widened(float x) { return x; }
-HWY_INLINE float widened(int8_t x) { return x; }
 HWY_INLINE float widened(uint16_t bits) {
   const uint32_t wide = static_cast<uint32_t>(bits) << 16;
   float value;
