@@ -51,17 +51,17 @@ HWY_INLINE hn::Vec<hn::ScalableTag<U>> farthest(const U* r, const U* c, int64_t 
   return most;
 }
 
-/// What is found so far.
+/// What is found so far, of fewer than 2^32 pairs.
 template <class U>
 struct BitsFound {
   using Tag = hn::ScalableTag<U>;
   hn::Vec<Tag> most;
-  int64_t equal, zeros;
+  uint64_t counts;  // equal ones, and zeros times 2^32: of two numbers side by side g++ makes a vector, lane by lane
 
   // Written out: g++ gives an implicit constructor no target attribute and then cannot inline into it.
   HWY_INLINE BitsFound() {
     most = hn::Zero(Tag());
-    equal = zeros = 0;
+    counts = 0;
   }
 
   /// n pairs, whole vectors.
@@ -73,8 +73,8 @@ struct BitsFound {
       const auto vr = hn::LoadU(u, r + k), vc = hn::LoadU(u, c + k), differing = hn::Xor(vr, vc);
       distance = hn::Max(distance, apart<U>(vr, vc));  // right where the signs agree
       unlike = hn::Or(unlike, differing);
-      equal += static_cast<int64_t>(hn::CountTrue(u, hn::Eq(differing, hn::Zero(u))));
-      zeros += static_cast<int64_t>(hn::CountTrue(u, hn::Eq(hn::And(vr, hn::Set(u, kMagnitude<U>)), hn::Zero(u))));
+      counts += hn::CountTrue(u, hn::Eq(differing, hn::Zero(u)));
+      counts += uint64_t{hn::CountTrue(u, hn::Eq(hn::And(vr, hn::Set(u, kMagnitude<U>)), hn::Zero(u)))} << 32;
     }
     // Some pair lies on both sides of zero: rare, so worth a second look.
     if (!hn::AllFalse(sign, hn::Lt(hn::BitCast(sign, unlike), hn::Zero(sign)))) distance = farthest(r, c, n);
@@ -84,7 +84,8 @@ struct BitsFound {
   HWY_INLINE BlockBits bits() const {
     U lane[HWY_MAX_BYTES / sizeof(U)];
     hn::StoreU(most, Tag(), lane);
-    return {*std::max_element(lane, lane + hn::Lanes(Tag())), equal, zeros};
+    return {*std::max_element(lane, lane + hn::Lanes(Tag())), static_cast<int64_t>(counts & ~uint32_t{0}),
+            static_cast<int64_t>(counts >> 32)};
   }
 };
 
