@@ -1,4 +1,5 @@
 // parity-selftest/1.
+#include "report/json_values.hpp"
 #include "selftest/interval.hpp"
 #include "selftest/peer_rules.hpp"
 #include "selftest/show.hpp"
@@ -15,16 +16,15 @@ Json interval_json(int hits, int trials) {
 
 Json tally_json(const SelftestTally& t) {
   const SelftestShares s = shares(t);
-  const auto number_or_null = [](std::optional<double> v) { return v ? Json(*v) : Json(); };
   return {{"faults", t.faults},
           {"found", t.found},
           {"located", t.located},
           {"named", t.named},
           {"honest", t.honest},
           {"false_alarms", t.false_alarms},
-          {"recall", number_or_null(s.recall)},
-          {"localisation", number_or_null(s.localisation)},
-          {"diagnosis", number_or_null(s.diagnosis)},
+          {"recall", value(s.recall)},
+          {"localisation", value(s.localisation)},
+          {"diagnosis", value(s.diagnosis)},
           {"recall_interval", interval_json(t.found, t.faults)},
           {"localisation_interval", interval_json(t.located, t.faults)},
           {"diagnosis_interval", interval_json(t.named, t.faults)},

@@ -31,6 +31,23 @@ at::Tensor out_of_blocks(const at::Tensor& blocks, int64_t axis) {
   return blocks.flatten(-2, -1).movedim(-1, axis).contiguous();
 }
 
+// scaled_to, whatever rounds.
+template <class F>
+at::Tensor scaled(const at::Tensor& values, at::IntArrayRef axes, double largest, F&& rounding) {
+  const at::Tensor magnitude = values.abs();
+  const at::Tensor scale = no_zero((axes.empty() ? magnitude.amax() : magnitude.amax(axes, true)) / largest);
+  return rounding(values / scale) * scale;
+}
+
+// `steps` of them from the least to the largest of what lies along `axis`.
+at::Tensor asymmetric(const at::Tensor& values, int64_t axis, int steps, const ZeroPoint& zero = {}) {
+  const at::Tensor lowest = values.amin({axis}, true), highest = values.amax({axis}, true);
+  const at::Tensor scale = no_zero((highest - lowest) / steps);
+  const at::Tensor own = (-lowest / scale).round() + zero.stored_from;
+  const at::Tensor stored = ((values / scale).round() + own).clamp(zero.stored_from, zero.stored_from + steps);
+  return (zero.none ? stored : stored - own - zero.moved) * scale;
+}
+
 }  // namespace
 
 at::Tensor to_bf16(const at::Tensor& values) { return through(values, at::kBFloat16); }
@@ -45,26 +62,19 @@ at::Tensor to_e5m2(const at::Tensor& values) {
 }
 
 at::Tensor scaled_to(const at::Tensor& values, at::IntArrayRef axes, double largest, Rounding rounding) {
-  const at::Tensor magnitude = values.abs();
-  const at::Tensor scale = no_zero((axes.empty() ? magnitude.amax() : magnitude.amax(axes, true)) / largest);
-  return rounding(values / scale) * scale;
+  return scaled(values, axes, largest, rounding);
 }
 
 at::Tensor to_integers(const at::Tensor& values, at::IntArrayRef axes, int largest) {
-  return scaled_to(values, axes, largest, [](const at::Tensor& t) { return t.round(); });
+  return scaled(values, axes, largest, [](const at::Tensor& t) { return t.round(); });
 }
 
 at::Tensor to_int8_asymmetric(const at::Tensor& values, int64_t axis, const ZeroPoint& zero) {
-  const at::Tensor lowest = values.amin({axis}, true), highest = values.amax({axis}, true);
-  const at::Tensor scale = no_zero((highest - lowest) / kInt8Steps);
-  const at::Tensor own = (-lowest / scale).round() + zero.stored_from;
-  const at::Tensor steps = ((values / scale).round() + own).clamp(zero.stored_from, zero.stored_from + kInt8Steps);
-  return (zero.none ? steps : steps - own - zero.moved) * scale;
+  return asymmetric(values, axis, kInt8Steps, zero);
 }
 
 at::Tensor to_int8_moved(const at::Tensor& values, int64_t axis, int moved) {
-  const at::Tensor scale = no_zero(values.abs().amax({axis}, true) / kLargestInt8);
-  return ((values / scale).round() - moved) * scale;
+  return scaled(values, {axis}, kLargestInt8, [moved](const at::Tensor& t) { return t.round() - moved; });
 }
 
 at::Tensor to_int4_groups(const at::Tensor& values, int64_t axis, int64_t group) {
@@ -72,10 +82,7 @@ at::Tensor to_int4_groups(const at::Tensor& values, int64_t axis, int64_t group)
 }
 
 at::Tensor to_int4_asymmetric(const at::Tensor& values, int64_t axis, int64_t group) {
-  const at::Tensor blocks = in_blocks(values, axis, group);
-  const at::Tensor lowest = blocks.amin({-1}, true), highest = blocks.amax({-1}, true);
-  const at::Tensor scale = no_zero((highest - lowest) / kInt4Steps), zero = (-lowest / scale).round();
-  return out_of_blocks(((blocks / scale).round() + zero).clamp(0, kInt4Steps).sub(zero).mul(scale), axis);
+  return out_of_blocks(asymmetric(in_blocks(values, axis, group), -1, kInt4Steps), axis);
 }
 
 at::Tensor to_q8_0(const at::Tensor& values, int64_t axis, int64_t group) {
