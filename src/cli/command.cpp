@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <ctime>
 
+#include "core/beside.hpp"
 #include "core/error.hpp"
 #include "places.hpp"
 #include "report/sink.hpp"
@@ -68,7 +69,7 @@ CLI::Validator number_from(double least) {
 
 std::filesystem::path embedded_dumps_folder() {
   if (const char* folder = std::getenv("PARITY_REFERENCE_DUMPS")) return folder;
-  return std::filesystem::path(PARITY_SOURCE_DIR) / "reference_dumps";
+  return beside_program(std::filesystem::path(PARITY_SOURCE_DIR) / "reference_dumps");
 }
 
 std::string now_text() {
