@@ -5,7 +5,6 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/gemv.cpp"
 #include <hwy/foreach_target.h>
 // Only after foreach_target.h:
-#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include <vector>
@@ -73,8 +72,7 @@ HWY_INLINE void sums(const C* HWY_RESTRICT x, const W* HWY_RESTRICT w, int64_t n
     const auto x0 = hn::LoadU(d, x + i), x1 = hn::LoadU(d, x + i + lanes);
     add_two(d, x0, x1, w + i, a0, b0);
     if constexpr (kOutputs == kStreams) {
-      for (int64_t k = 0; k < kStreams; ++k)
-        hwy::Prefetch(w + k * stride + i + kAhead / static_cast<int64_t>(sizeof(W)));
+      for (int64_t k = 0; k < kStreams; ++k) ask_ahead(w + k * stride + i, 2 * lanes * static_cast<int64_t>(sizeof(W)));
       add_two(d, x0, x1, w + stride + i, a1, b1);
       add_two(d, x0, x1, w + 2 * stride + i, a2, b2);
       add_two(d, x0, x1, w + 3 * stride + i, a3, b3);

@@ -12,7 +12,6 @@
 #include <hwy/foreach_target.h>
 // Only after foreach_target.h:
 #include <hwy/aligned_allocator.h>
-#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include <algorithm>
@@ -138,7 +137,7 @@ HWY_INLINE void add_steps(const Rows& rows, const int16_t* HWY_RESTRICT digits, 
   };
   for (; i + lanes <= end; i += lanes) {
 #pragma GCC unroll 4
-    for (int o = 0; o < kOutputs; ++o) hwy::Prefetch(w + o * apart + i + kAhead);
+    for (int o = 0; o < kOutputs; ++o) ask_ahead(w + o * apart + i, lanes);
     add(lanes);
   }
   if (i < end) add(end - i);
