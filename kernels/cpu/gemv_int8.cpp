@@ -66,18 +66,18 @@ HWY_INLINE float largest(const float* HWY_RESTRICT x, int64_t n) {  // NaN if on
 
 // Rows of x in whole numbers.
 struct Rows {
-  int64_t inputs, width;                        // the latter of whole vectors, zeros at the end
+  int64_t width;                                // the inputs in whole vectors, zeros at the end
   hwy::AlignedFreeUniquePtr<int16_t[]> digits;  // (rows, 2, width), the lower ones first
   std::vector<double> unit;                     // (rows): x = q * unit; NaN where a number is not finite
 
   int16_t* row(int64_t i) const { return digits.get() + i * 2 * width; }
 };
 
-HWY_INLINE void take_apart(const float* HWY_RESTRICT x, int64_t row, Rows& to) {
+HWY_INLINE void take_apart(const float* HWY_RESTRICT x, int64_t n, int64_t row, Rows& to) {
   const Fp32 d;
   const hn::Rebind<int16_t, Fp32> half;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  const float most = largest(x, to.inputs);
+  const float most = largest(x, n);
   to.unit[static_cast<size_t>(row)] = std::nan("");
   if (!std::isfinite(most)) return;
   const int shift = most == 0 ? 0 : kWidest - std::ilogb(most), some = std::min(shift, kPowerOfTwo);
@@ -85,7 +85,7 @@ HWY_INLINE void take_apart(const float* HWY_RESTRICT x, int64_t row, Rows& to) {
   const auto scale = hn::Set(d, std::ldexp(1.F, some)), rest = hn::Set(d, std::ldexp(1.F, shift - some));
   int16_t* at = to.row(row);
   for (int64_t i = 0; i < to.width; i += lanes) {
-    const auto v = i < to.inputs ? padded(d, x + i, to.inputs - i) : hn::Zero(d);
+    const auto v = i < n ? padded(d, x + i, n - i) : hn::Zero(d);
     const Whole q = hn::NearestInt(hn::Mul(hn::Mul(v, scale), rest));
     const Whole low = hn::ShiftRight<16>(hn::ShiftLeft<16>(q));
     hn::StoreU(hn::DemoteTo(half, low), half, at + i);
@@ -95,9 +95,9 @@ HWY_INLINE void take_apart(const float* HWY_RESTRICT x, int64_t row, Rows& to) {
 
 HWY_INLINE Rows taken_apart(const Gemv<float, int8_t>& g) {
   const int64_t step = static_cast<int64_t>(hn::Lanes(Int16())), width = (g.inputs + step - 1) / step * step;
-  Rows to{g.inputs, width, hwy::AllocateAligned<int16_t>(static_cast<size_t>(g.rows * 2 * width)),
+  Rows to{width, hwy::AllocateAligned<int16_t>(static_cast<size_t>(g.rows * 2 * width)),
           std::vector<double>(static_cast<size_t>(g.rows))};
-  for (int64_t row = 0; row < g.rows; ++row) take_apart(g.x + row * g.inputs, row, to);
+  for (int64_t row = 0; row < g.rows; ++row) take_apart(g.x + row * g.inputs, g.inputs, row, to);
   return to;
 }
 
