@@ -32,6 +32,10 @@ struct Stats {
   bool constant_candidate = false;
 };
 
+/// Elements with equal bits as a share: of no elements all; none where bits say nothing (bitwise_equal_share does not
+/// exist).
+inline double equal_share(const Stats& s) { return s.bitwise_equal_share.value_or(s.count == 0 ? 1 : 0); }
+
 /// Errors of both sides against an oracle o (fp64): R = ||candidate - o|| / max(||reference - o||, floor ||o||), rho =
 /// correlation of the two error vectors.
 struct OracleStats {

@@ -147,7 +147,7 @@ std::vector<Finding> PortFindings::searched(const OpResult& row, const BoundaryE
                                             const ValuesBefore& before, Sought sought) {
   const at::ScalarType dtype = program_.boundaries[row.index].value.dtype;
   if (!at::isFloatingType(dtype) && !at::isComplexType(dtype)) return {};
-  if (row.forced->bitwise_equal_share.value_or(0) == 1) return {};  // nothing to explain
+  if (equal_share(*row.forced) == 1) return {};  // nothing to explain
   const Stretch stretch = stretch_before(row, event, value, before);
   try {
     Searched searched = search_stretch(dump_, program_, catalogue_, plan_, limits_, stretch, sought);

@@ -24,7 +24,7 @@ double distance(const at::Tensor& from, const at::Tensor& to) {
   return measure_sums(comparable(from), comparable(to)).rel_l2.value_or(0);
 }
 
-bool all_equal(const Stats& stats) { return stats.count == 0 || stats.bitwise_equal_share.value_or(0) == 1; }
+bool all_equal(const Stats& stats) { return equal_share(stats) == 1; }
 
 class Runner {
  public:

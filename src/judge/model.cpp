@@ -62,8 +62,7 @@ struct Applied {                          // one comparison against its limits
 
 // The share alone lets one wildly wrong element in a million pass, the error alone a wrong cast: both must hold.
 bool within(const Stats& s, const Applied& limit) {
-  if (limit.min_equal_share && (!s.bitwise_equal_share || !(*s.bitwise_equal_share >= *limit.min_equal_share)))
-    return false;
+  if (limit.min_equal_share && !(equal_share(s) >= *limit.min_equal_share)) return false;
   const bool bits = limit.min_equal_share == 1;  // every bit is demanded already
   return bits || !exceeds(relative_error(s), limit.max_rel_l2);
 }

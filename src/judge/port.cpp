@@ -146,13 +146,13 @@ class PortJudge {
     return fail_named(
         Gate::logic,
         fmt::format("{} rows hold other integers, where all valid arithmetics agree ({} of elements differ)",
-                    e_.decided_otherwise, percent(1 - e_.forced.bitwise_equal_share.value_or(0))));
+                    e_.decided_otherwise, percent(1 - equal_share(e_.forced))));
   }
 
   // Values that are another name of one compared before, or are only moved.
   bool bitwise() {
     if (fp64_ || !number() || segment_.arithmetic || !segment_.kind.starts_with("copy")) return false;
-    const double share = e_.forced.bitwise_equal_share.value_or(0);
+    const double share = equal_share(e_.forced);
     row_.limits.push_back({"bitwise_equal_share", 1, true, "copies: bitwise"});
     row_.limits.back().measured = share;
     return share < 1 && fail_named(Gate::logic, fmt::format("{} of elements differ where values are only moved",

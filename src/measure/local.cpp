@@ -12,10 +12,7 @@ namespace {
 
 at::Tensor finite_or_zero(const at::Tensor& tensor) { return at::nan_to_num(tensor, 0.0, 0.0, 0.0); }
 
-double share_unequal(const at::Tensor& a, const at::Tensor& b) {
-  const Stats s = measure_sums(a, b);
-  return 1 - s.bitwise_equal_share.value_or(0);
-}
+double share_unequal(const at::Tensor& a, const at::Tensor& b) { return 1 - equal_share(measure_sums(a, b)); }
 
 }  // namespace
 
@@ -52,7 +49,7 @@ void set_errors(Evidence& e, const LocalValues& v) {
 }
 
 void measure_null(Evidence& e, const LocalValues& v) {
-  e.unequal = 1 - e.forced.bitwise_equal_share.value_or(0);
+  e.unequal = 1 - equal_share(e.forced);
   for (const at::Tensor& other : v.valid) {
     if (e.unequal > 0) e.unequal = std::min(e.unequal, share_unequal(other, v.candidate));
     e.null_unequal = std::max(e.null_unequal, share_unequal(v.recorded, other));
