@@ -25,6 +25,16 @@ bool is_constant(const at::Tensor& t) {
   return t.eq(first.reshape({})).all().item<bool>();
 }
 
+// Softmax over an axis of one element is 1 whatever that is: what lies behind it cannot be wrong where it would show.
+// (A gate that is zero could be another number.)
+bool takes_nothing_over(const Op& op) {
+  if (op.kind != "_softmax" && op.kind != "_log_softmax") return false;
+  if (op.args.size() < 2 || !op.args[1].is_number_integer() || op.outputs.empty() || !op.outputs[0]) return false;
+  const auto& shape = op.outputs[0]->shape;
+  const int64_t axis = op.args[1].get<int64_t>(), axes = static_cast<int64_t>(shape.size());
+  return axis >= -axes && axis < axes && shape[static_cast<size_t>(axis < 0 ? axis + axes : axis)] == 1;
+}
+
 bool is_constant_float(const at::Tensor& t) {
   return t.defined() && t.dim() > 0 && is_float(t.scalar_type()) && is_constant(t);
 }
@@ -55,6 +65,7 @@ void Exercise::ran(int op, const std::function<at::Tensor(int64_t id)>& value) {
   if (flow.fresh.empty() && flow.writes.empty()) return;
   const auto joined = [&](bool destroys) {
     Reach reach{Leaves(program_.leaves.size(), false), Leaves(program_.leaves.size(), false)};
+    if (takes_nothing_over(program_.ops[static_cast<size_t>(op)])) return reach;
     for (const int64_t id : flow.reads) {
       const Reach* from = find(id);
       if (from == nullptr) continue;
