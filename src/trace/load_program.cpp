@@ -5,6 +5,7 @@
 
 #include <tuple>
 
+#include "core/dtype_kind.hpp"
 #include "core/error.hpp"
 #include "core/precision.hpp"
 #include "dump/source_lines.hpp"
@@ -53,6 +54,7 @@ class Builder {
     for (size_t i = 0; i < program_.boundaries.size(); ++i)
       program_.index.try_emplace({program_.boundaries[i].path, program_.boundaries[i].call}, i);
     program_.lines = lines_.texts();
+    find_widened_attention();
     return std::move(program_);
   }
 
@@ -194,6 +196,19 @@ class Builder {
     if (const auto made = made_at_.find(boundary.value.id); made != made_at_.end())
       std::tie(boundary.line, boundary.library_line) = made->second;
     program_.boundaries.push_back(std::move(boundary));
+  }
+
+  // _scaled_dot_product_attention_math (ATen/native/transformers/attention.cpp) widens half operands, and rounds the
+  // probabilities to their dtype as a second result.
+  void find_widened_attention() {
+    std::unordered_map<int64_t, Op*> softmax;
+    for (Op& op : program_.ops) {
+      if (op.kind == "_safe_softmax" && !op.outputs.empty() && op.outputs[0]) softmax[op.outputs[0]->id] = &op;
+      if (op.kind != "_to_copy" || op.outputs.empty() || !op.outputs[0] || !is_half(op.outputs[0]->dtype)) continue;
+      if (op.args.empty() || !op.args[0].is_object() || !op.args[0].contains("v")) continue;
+      const auto found = softmax.find(op.args[0]["v"].get<int64_t>());
+      if (found != softmax.end()) found->second->widened_from = op.outputs[0]->dtype;
+    }
   }
 
   const Dump& dump_;

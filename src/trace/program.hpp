@@ -39,6 +39,7 @@ struct Op {
   int64_t event = 0;          // its line in /trace/events, from 1
   int line = -1;              // of the user's source that called it, index into Program::lines; -1: not recorded
   int library_line = -1;      // the line inside the library that this went through, where there was one
+  std::optional<at::ScalarType> widened_from;  // of the softmax of LibTorch's attention in steps: its operands' dtype
 };
 
 /// One call of one module.

@@ -70,7 +70,7 @@ std::optional<Results> run_otherwise(Arithmetic arithmetic, const Op& op, const 
                                      const torch::jit::Stack& stack, const Kernel& kernel) {
   for (const auto& table : {valid_products(), valid_norms(), valid_attention(), valid_images()})
     for (const ValidForm& form : table)
-      if (form.op == op.name) return form.run(ValidCall{schema, stack, arithmetic, kernel});
+      if (form.op == op.name) return form.run(ValidCall{op, schema, stack, arithmetic, kernel});
   return std::nullopt;
 }
 

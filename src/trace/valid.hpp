@@ -14,6 +14,7 @@ using Kernel = std::function<Results(const torch::jit::Stack&)>;
 
 /// One call of an op that is to be computed otherwise.
 struct ValidCall {
+  const Op& op;
   const c10::FunctionSchema& schema;
   torch::jit::Stack stack;  // a copy, changed before the kernel is called
   Arithmetic arithmetic;

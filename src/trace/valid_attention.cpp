@@ -106,17 +106,36 @@ std::optional<Inputs> inputs_of(ValidCall& call) {
   return in;
 }
 
-std::optional<Results> attention(ValidCall call) {
+const Form* form_of(Arithmetic arithmetic) {
   const auto form =
-      std::find_if(kForms.begin(), kForms.end(), [&](const Form& f) { return f.arithmetic == call.arithmetic; });
+      std::find_if(kForms.begin(), kForms.end(), [&](const Form& f) { return f.arithmetic == arithmetic; });
+  return form == kForms.end() ? nullptr : &*form;
+}
+
+std::optional<Results> attention(ValidCall call) {
+  const Form* form = form_of(call.arithmetic);
   const auto in = inputs_of(call);
-  if (form == kForms.end() || !in) return std::nullopt;
+  if (form == nullptr || !in) return std::nullopt;
   const at::Tensor out = form->tile > 0 ? tiled(*in, *form) : eager(*in, *form);
   // Fused kernels put the heads beside the width: (batch, length, heads, width) in memory.
   return Results{out.transpose(1, 2).contiguous().transpose(1, 2)};
 }
 
+// LibTorch's attention in steps, which keeps half widths in fp32 throughout: rounded where the other forms round. What
+// multiplies the scores comes before here, so that their product is rounded once where eager code rounds it twice.
+std::optional<Results> softmax_of_widened(ValidCall call) {
+  const Form* form = form_of(call.arithmetic);
+  if (form == nullptr || !call.op.widened_from) return std::nullopt;
+  const at::Tensor scores = call.tensor("self");
+  const auto through = [&](const at::Tensor& t, bool rounded) {
+    return rounded ? t.to(*call.op.widened_from).to(t.scalar_type()) : t;
+  };
+  const at::Tensor p = through(probabilities(through(scores, form->round_scores)), form->round_softmax);
+  return Results{through(p, form->round_p)};
+}
+
 constexpr std::array kAttention{
+    ValidForm{"aten::_safe_softmax", softmax_of_widened},
     ValidForm{"aten::_scaled_dot_product_flash_attention_for_cpu", attention},
     ValidForm{"aten::_scaled_dot_product_flash_attention", attention},
     ValidForm{"aten::_scaled_dot_product_efficient_attention", attention},
