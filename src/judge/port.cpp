@@ -240,13 +240,14 @@ class PortJudge {
   // Below every limit of size: a change that is known by its direction.
   bool named() {
     if (best_ == nullptr || e_.forced.difference_norm == 0) return false;
-    if (!is_half(e_.reference_dtype) &&
-        std::abs(best_->fit.amplitude) * best_->fit.size <= limits_.elementwise_library.value * unit_ &&
-        !(best_->fixed_amplitude && best_->explained() > limits_.same_bits.value))
-      return false;
+    const bool half = is_half(e_.reference_dtype),
+               sure = best_->fixed_amplitude && best_->explained() > limits_.same_bits.value;
+    const double size = best_->fit.size, library = limits_.elementwise_library.value * unit_;
+    if (!half && !sure && std::abs(best_->fit.amplitude) * size <= library) return false;
+    if (!half && best_->gate == Gate::dtype_path && size <= limits_.cast_in_null.value * e_.null_error) return false;
     if (best_->fault == kGain && best_->free_size > 0 && best_->free_size <= limits_.gain_in_u.value * unit_)
       return false;
-    if (!explains_the_difference(*best_, is_half(e_.reference_dtype), limits_)) return false;
+    if (!explains_the_difference(*best_, half, limits_)) return false;
     return fail(
         best_->gate,
         fmt::format(
@@ -265,8 +266,7 @@ class PortJudge {
     row_.verdict = Verdict::inconclusive;
     row_.diagnosis = fmt::format(
         "valid arithmetics alone lie {:.2g} apart here: a fault below {:.2g} cannot be told from them; compare in "
-        "fp32, "
-        "or record this part at level op",
+        "fp32, or record this part at level op",
         e_.null_error, limit);
   }
 
