@@ -93,4 +93,33 @@ TEST_CASE("fused kernels: attention may keep scores and probabilities wide, not 
   CHECK(testing::contains(failure(red), "missing rounding"));
 }
 
+TEST_CASE("fused kernels: attention that LibTorch takes in steps in fp32 may be eager in its operands' dtype") {
+  at::manual_seed(14);
+  const at::Tensor q = half(at::randn({6, 40, 32})), k = half(at::randn({6, 32, 40})), v = half(at::randn({6, 40, 24}));
+  const double root = std::pow(32, -.25);
+  const auto judged = [&](const at::Tensor& candidate) {
+    ProgramFile file("steps.h5");
+    const auto copied = [&](int64_t of, const at::Tensor& value, const char* to) {
+      return file.op("aten::_to_copy", {ref(of)}, {value}, {{"dtype", {{"dtype", to}}}}, {{"store", false}});
+    };
+    const auto widened = [&](const at::Tensor& t) { return copied(file.leaf(t), wide(t), "float32"); };
+    const auto scaled = [&](const at::Tensor& t) {
+      return file.op("aten::mul.Scalar", {ref(widened(t)), root}, {wide(t) * root}, {}, {{"store", false}});
+    };
+    const at::Tensor scores = (wide(q) * root).bmm(wide(k) * root), p = scores.softmax(-1), out = p.bmm(wide(v));
+    const int64_t of_q = scaled(q), of_k = scaled(k);
+    const int64_t s = file.op("aten::bmm", {ref(of_q), ref(of_k)}, {scores}, {}, {{"store", false}});
+    const int64_t weights = file.op("aten::_safe_softmax", {ref(s), -1}, {p}, {}, {{"store", false}});
+    copied(weights, half(p), "bfloat16");
+    const int64_t product = file.op("aten::bmm", {ref(weights), ref(widened(v))}, {out}, {}, {{"store", false}});
+    file.op("aten::_to_copy", {ref(product)}, {half(out)}, {{"dtype", {{"dtype", "bfloat16"}}}});
+    return judged_at_the_end(file, candidate);
+  };
+  const auto eager = [&](double scale) { return half(wide(q.bmm(k) * scale).softmax(-1)).bmm(v); };
+  const Report green = judged(eager(root * root));
+  CAPTURE(failure(green));
+  CHECK(exit_status(green) == 0);
+  CHECK(exit_status(judged(eager(1.05 * root * root))) == 1);
+}
+
 }  // namespace parity

@@ -87,12 +87,18 @@ TEST_CASE("judge: constants, zeros and empty tensors are coverage, not doubt") {
   const at::Tensor x = at::randn({3, 5});
   const int64_t id = file.leaf(x);
   const int64_t ones = file.op("aten::ones_like", {ref(id)}, {at::ones_like(x)});
-  file.op("aten::slice.Tensor", {ref(id), 0, 0, 0}, {x.narrow(0, 0, 0)}, {}, {{"view", true}});
+  const at::Tensor none = x.narrow(0, 0, 0);
+  const int64_t empty = file.op("aten::slice.Tensor", {ref(id), 0, 0, 0}, {none}, {}, {{"view", true}});
+  file.op("aten::clone", {ref(empty)},
+          {none.clone()});  // a cache before its first token: only moved, all 0 of it equal
   file.op("aten::mul.Tensor", {ref(id), ref(ones)}, {x * 1});
   const Report report = judged_with(file, {});
   CHECK(exit_status(report) == 0);
   const auto& list = report.coverage.at("").not_exercised;
-  CHECK(std::any_of(list.begin(), list.end(), [](const auto& text) { return testing::contains(text, "constant"); }));
+  for (const char* word : {"constant", "empty"}) {
+    CAPTURE(word);
+    CHECK(std::any_of(list.begin(), list.end(), [&](const auto& text) { return testing::contains(text, word); }));
+  }
 }
 
 TEST_CASE("judge: a weight that no compared value moves with is said") {
@@ -112,6 +118,21 @@ TEST_CASE("judge: a weight that no compared value moves with is said") {
     CHECK(testing::contains(hidden, "weights/branch.weight") == (gate == 0));
     CHECK_FALSE(testing::contains(hidden, "weights/gate"));  // it moves with the gate itself
     CHECK(exit_status(report) == (gate == 0 ? 3 : 0));
+  }
+}
+
+TEST_CASE("judge: what softmax takes of one element alone cannot show, and leaves no doubt") {
+  for (const bool behind_a_gate : {false, true}) {
+    CAPTURE(behind_a_gate);
+    at::manual_seed(5);
+    ProgramFile file("one.h5");
+    const at::Tensor x = at::randn({6, 8}), w = at::randn({8, 1}), ones = at::ones({6, 1});
+    const int64_t in = file.leaf(x, {"inputs/0/x"}), weight = file.leaf(w, {"weights/w_g"});
+    const int64_t scores = file.op("aten::mm", {ref(in), ref(weight)}, {x.mm(w)});
+    const int64_t p = behind_a_gate ? file.op("aten::pow.Tensor_Scalar", {ref(scores), 0}, {ones})
+                                    : file.op("aten::_softmax", {ref(scores), -1, false}, {ones});
+    file.op("aten::mul.Tensor", {ref(in), ref(p)}, {x * ones});
+    CHECK(exit_status(judged_with(file, {}, {"~/mul.0"})) == (behind_a_gate ? 3 : 0));
   }
 }
 
