@@ -57,11 +57,11 @@ class Writer {
   bool on() const { return sink_ != nullptr && sink_->own_process(); }
 
   /// Records `data` (row-major; or with `strides`, in elements, any sign) as tensor `path`; the data has been
-  /// copied, or sent, when it returns. Returns the number of earlier writes of this path and role, -1 when off. Throws
-  /// std::invalid_argument: null data, a negative size, strides of another rank, a closed writer; Stopped: see above.
-  /// With Options::sketches, `shards` say that this is a part of tensor `path`: the files of all ranks are added up by
-  /// `python -m parity_probe sketch`. `line`: where in the code the tensor was computed, by default the line of this
-  /// call.
+  /// copied, described (statistics and sketches, by Options::threads), or sent, when it returns. Returns the number of
+  /// earlier writes of this path and role, -1 when off. Throws std::invalid_argument: null data, a negative size,
+  /// strides of another rank, a closed writer; Stopped: see above. With Options::sketches, `shards` say that this is a
+  /// part of tensor `path`: the files of all ranks are added up by `python -m parity_probe sketch`. `line`: where in
+  /// the code the tensor was computed, by default the line of this call.
   int write(std::string_view path, const void* data, Sizes shape, Dtype dtype, Role role = Role::output,
             Sizes strides = {}, const Shards& shards = {}, Line line = Line::here()) {
     return on() ? sink_->write(path, data, shape, dtype, role, strides, shards, line) : -1;

@@ -1,4 +1,6 @@
-// A recording under way: tensors are copied into a bounded queue, a thread writes them. Private to parity_probe.hpp.
+// A recording under way: tensors are copied into a bounded queue, a thread writes them. Statistics and sketches are
+// computed where the tensor lies, before `write` returns, and only they are queued: to copy a tensor into fresh memory
+// takes longer. Private to parity_probe.hpp.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -14,18 +16,18 @@
 #include <utility>
 
 #include "dump_file.hpp"
+#include "keeper.hpp"
 #include "pack.hpp"
 #include "sink.hpp"
-#include "sketch.hpp"
-#include "statistics.hpp"
 #include "types.hpp"
+#include "workers.hpp"
 
 namespace parity::probe {
 
 class Recording final : public Sink {
  public:
   Recording(const std::string& path, Options options)
-      : options_(std::move(options)), file_(path, about()), exceptions_(std::uncaught_exceptions()) {
+      : options_(std::move(options)), file_(path, about()), exceptions_(std::uncaught_exceptions()), keeper_(options_) {
     if (options_.threaded) thread_ = std::thread([this] { work(); });
   }
   Recording(const Recording&) = delete;
@@ -47,7 +49,7 @@ class Recording final : public Sink {
     if (!shards.empty()) check(shape, shards);
     Item item;
     item.path = path, item.role = role, item.shards = shards, item.source = line.text();
-    const std::size_t bytes = packed_bytes(shape, dtype);
+    const std::size_t bytes = keeper_.bytes(shape, dtype, role, shards);
     std::unique_lock lock(mutex_);
     if (closed_) throw std::invalid_argument("parity_probe: the writer is closed");
     item.call = calls_[{item.path, role}]++;
@@ -56,12 +58,13 @@ class Recording final : public Sink {
     wait_for_room(lock, bytes);
     lock.unlock();
     try {
-      item.tensor = pack(data, shape, dtype, strides);  // the copy is made outside the lock
+      item.kept = keeper_.keep(data, shape, dtype, role, strides, shards);  // outside the lock
     } catch (...) {
       lock.lock();
       waiting_bytes_ -= bytes;
       throw;
     }
+    item.bytes = bytes;
     hand_over(std::move(item));
     return call;
   }
@@ -103,8 +106,9 @@ class Recording final : public Sink {
     std::optional<std::string> note;  // which has no tensor
     int call = 0;
     Role role = Role::output;
-    Packed tensor;
+    Kept kept;
     Shards shards;
+    std::size_t bytes = 0;  // of what is queued
     bool flush = false;
   };
 
@@ -180,7 +184,6 @@ class Recording final : public Sink {
   }
 
   void process(Item& item) {
-    const std::size_t bytes = item.tensor.bytes.size();
     if (!failed_)
       attempt([&] {
         if (item.flush)
@@ -190,21 +193,22 @@ class Recording final : public Sink {
         else
           record(item);
       });
-    item.tensor.bytes = Buffer();
+    item.kept = Kept();
     const std::lock_guard lock(mutex_);
-    waiting_bytes_ -= bytes;
+    waiting_bytes_ -= item.bytes;
     changed_.notify_all();
   }
 
   void record(const Item& item) {
+    const DefaultArithmetic arithmetic;
     const std::string key = std::to_string(next_++);
-    const Packed& t = item.tensor;
+    const Packed& t = item.kept.tensor;
     std::string event =
         point_event(item.path, item.call, item.role, key, t.dtype, TensorSketch::whole_shape(t.shape, item.shards));
-    if (options_.statistics_only) {
-      event += ",\"stats\":" + statistics_of(t).json();
-    } else if (const std::size_t buckets = buckets_for(item); buckets > 0) {
-      event += ",\"sketch\":" + sketch(item, key, buckets);
+    if (!item.kept.statistics.empty()) {
+      event += ",\"stats\":" + item.kept.statistics;
+    } else if (item.kept.sketch) {
+      event += ",\"sketch\":" + sketch(*item.kept.sketch, key);
     } else {
       file_.value(key, t);
       if (item.role == Role::weight && item.call == 0) file_.link("weights", item.path, key);
@@ -214,23 +218,13 @@ class Recording final : public Sink {
     file_.event(event + "}");
   }
 
-  // 0: stored whole.
-  std::size_t buckets_for(const Item& item) const {
-    if (!options_.sketches) return 0;
-    std::int64_t count = item.tensor.dtype.kind == Kind::complex ? 2 : 1;
-    for (const std::int64_t size : TensorSketch::whole_shape(item.tensor.shape, item.shards)) count *= size;
-    const std::size_t buckets = sketch_buckets(count, item.role);
-    const bool smaller = item.tensor.bytes.size() <= buckets * sizeof(double);
-    return smaller && item.shards.empty() && item.role != Role::weight ? 0 : buckets;
-  }
-
-  std::string sketch(const Item& item, const std::string& key, std::size_t buckets) {
-    const TensorSketch sketch(item.tensor, item.shards, buckets);
+  std::string sketch(const TensorSketch& sketch, const std::string& key) {
     Packed row;
-    row.dtype = f64, row.shape = {static_cast<std::int64_t>(buckets)}, row.bytes = Buffer(buckets * sizeof(double));
+    row.dtype = f64, row.shape = {static_cast<std::int64_t>(sketch.buckets().size())};
+    row.bytes = Buffer(sketch.buckets().size() * sizeof(double));
     std::memcpy(row.bytes.data(), sketch.buckets().data(), row.bytes.size());
     file_.value(key, row);
-    return sketch.json(key, item.tensor.shape);
+    return sketch.json(key);
   }
 
   template <class Step>
@@ -247,6 +241,7 @@ class Recording final : public Sink {
   Options options_;
   DumpFile file_;  // used by the thread alone, or under file_mutex_
   const int exceptions_;
+  Keeper keeper_;
   std::mutex file_mutex_;
   std::thread thread_;
   mutable std::mutex mutex_;  // of everything below

@@ -18,7 +18,9 @@ struct Options {
   std::string producer = "parity_probe.hpp 0.1.0";  //
   // Of files; a stream sends at once what is written, and all of it:
   double flush_seconds = 1;  // after as long, what was written can be read by others, also after a kill
-  bool threaded = true;      // write on a thread of its own; `write` then only copies
+  bool threaded = true;      // write on a thread of its own; `write` then only copies, or describes
+  std::size_t threads = 0;   // that describe a tensor (statistics, sketches) while `write` waits, its own with them; 0:
+                             // as OMP_NUM_THREADS says or as there are cores, 16 at most. Without `threaded` always 1
   std::size_t queue_bytes = std::size_t{256}
                             << 20;  // copied and not yet written; `write` waits when there would be more
   bool statistics_only = false;     // no values: count, mean, std, extremes, non-finite (FORMAT.md, level stats)

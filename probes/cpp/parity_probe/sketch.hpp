@@ -1,9 +1,15 @@
 // What a recording of sketches keeps of a tensor (FORMAT.md, "Sketches"): a CountSketch and exact statistics.
 #pragma once
-#include <array>
+#include <cmath>
+#include <cstdio>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
 
-#include "statistics.hpp"
+#include "sketch_sums.hpp"
 #include "text.hpp"
+#include "workers.hpp"
 
 namespace parity::probe {
 
@@ -16,14 +22,18 @@ using Shards = std::vector<Shard>;  // one for each axis that is split; empty: t
 
 class TensorSketch {
  public:
-  /// `buckets`: see `sketch_buckets`. The shards lie inside their whole (see `whole_shape`).
-  TensorSketch(const Packed& tensor, const Shards& shards, std::size_t buckets)
-      : buckets_(buckets), parts_(tensor.dtype.kind == Kind::complex ? 2 : 1) {
-    const bool real = tensor.dtype.kind == Kind::real && tensor.dtype.size >= 4;
-    half_ = brain_ = real, single_ = real && tensor.dtype.size == 8;
-    start_.assign(tensor.shape.size(), 0), whole_ = whole_shape(tensor.shape, shards);
+  /// Of a row-major tensor. `buckets`: see `sketch_buckets`. The shards lie inside their whole (see `whole_shape`).
+  TensorSketch(const char* data, Dtype dtype, std::vector<std::int64_t> shape, const Shards& shards,
+               std::size_t buckets, Workers& workers, Places& places)
+      : buckets_(buckets), shape_(std::move(shape)), sums_(dtype) {
+    start_.assign(shape_.size(), 0), whole_ = whole_shape(shape_, shards);
     for (const Shard& s : shards) start_[s.axis] = s.offset;
-    add_all(tensor);
+    const std::size_t parts = dtype.kind == Kind::complex ? 2 : 1;  // numbers of an element
+    const Dtype number = parts == 1 ? dtype : dtype.size == 8 ? f32 : f64;
+    if (shape_ == whole_)
+      add_whole(data, dtype, number, elements(shape_) * parts, workers, places);
+    else
+      add_rows(data, number, parts, places);
   }
 
   /// Sizes of the whole. Throws std::invalid_argument when a shard does not lie in it.
@@ -39,97 +49,72 @@ class TensorSketch {
   const std::vector<double>& buckets() const { return buckets_; }
 
   /// The event's `sketch`; the buckets are value `key`.
-  std::string json(const std::string& key, const std::vector<std::int64_t>& shape) const {
+  std::string json(const std::string& key) const {
     char hash[20];
-    std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(specials_));
-    std::string text = "{\"version\":1,\"k\":\"" + key + "\",\"count\":" + std::to_string(count_) +
-                       ",\"nan\":" + std::to_string(nan_) + ",\"inf\":" + std::to_string(infinite_) +
-                       ",\"zero\":" + std::to_string(zero_) + ",\"sum\":" + number(sum_) +
-                       ",\"sum_squares\":" + number(squares_) + ",\"min\":" + number(minimum_) +
-                       ",\"max\":" + number(maximum_) + ",\"specials\":\"" + hash + "\",\"fits\":[" + fits() + "]";
-    if (shape != whole_)
+    std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(sums_.specials));
+    std::string text = "{\"version\":1,\"k\":\"" + key + "\",\"count\":" + std::to_string(sums_.count) +
+                       ",\"nan\":" + std::to_string(sums_.nan) + ",\"inf\":" + std::to_string(sums_.infinite) +
+                       ",\"zero\":" + std::to_string(sums_.zero) + ",\"sum\":" + number(sums_.sum) +
+                       ",\"sum_squares\":" + number(sums_.squares) + ",\"min\":" + number(sums_.minimum) +
+                       ",\"max\":" + number(sums_.maximum) + ",\"specials\":\"" + hash + "\",\"fits\":[" + fits() + "]";
+    if (shape_ != whole_)
       text += ",\"part\":{\"start\":" + list_of(start_) +
-              ",\"step\":" + list_of(std::vector<std::int64_t>(shape.size(), 1)) + ",\"size\":" + list_of(shape) + "}";
+              ",\"step\":" + list_of(std::vector<std::int64_t>(shape_.size(), 1)) + ",\"size\":" + list_of(shape_) +
+              "}";
     return text + "}";
   }
 
  private:
-  // splitmix64's output function (Steele, Lea, Flood 2014) of a counter.
-  static std::uint64_t hash_of(std::uint64_t index) {
-    std::uint64_t z = index * 0x9E3779B97F4A7C15 + 0x7061726974792D31;
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
-    return z ^ (z >> 31);
-  }
-
   static std::string number(double x) {
     char text[32];
     std::snprintf(text, sizeof text, "%.17g", x);
     return std::isfinite(x) ? text : "null";
   }
 
+  static std::size_t elements(const std::vector<std::int64_t>& shape) {
+    std::size_t count = 1;
+    for (const std::int64_t size : shape) count *= static_cast<std::size_t>(size);
+    return count;
+  }
+
+  // In parts of one size, 64 of them at most, so that the sums are the same for any number of threads.
+  void add_whole(const char* data, Dtype dtype, Dtype number, std::size_t count, Workers& workers, Places& places) {
+    const std::size_t least = std::size_t{1} << 18, part = (count / 64 / least + 1) * least;
+    std::vector<SketchSums> parts;
+    for (std::size_t first = 0; first < count; first += part) parts.emplace_back(dtype).reserve();
+    workers.each(parts.size(), [&](std::size_t i) {
+      parts[i].clear();
+      parts[i].add(data + i * part * number.size, number, i * part, std::min(part, count - i * part), places);
+    });
+    for (const SketchSums& one : parts) sums_.join(one), one.add_to(buckets_);
+  }
+
   // Row by row: elements of the last axis lie together in the whole.
-  void add_all(const Packed& t) {
-    const std::size_t rank = t.shape.size();
-    const std::int64_t row = rank == 0 ? 1 : t.shape[rank - 1];
-    const std::size_t item = t.dtype.size, total = t.bytes.size() / item;
+  void add_rows(const char* data, Dtype number, std::size_t parts, Places& places) {
+    const std::size_t rank = shape_.size(), row = static_cast<std::size_t>(shape_[rank - 1]);
     std::vector<std::int64_t> at(rank, 0);
-    for (std::size_t first = 0; first < total; first += static_cast<std::size_t>(row)) {
+    sums_.reserve(), sums_.clear();
+    for (std::size_t left = elements(shape_); left > 0; left -= row) {
       std::int64_t place = 0;
       for (std::size_t a = 0; a < rank; ++a) place = place * whole_[a] + start_[a] + at[a];
-      for (std::int64_t i = 0; i < row; ++i)
-        for (int part = 0; part < parts_; ++part)
-          add(value(t, first + static_cast<std::size_t>(i), part),
-              hash_of(static_cast<std::uint64_t>((place + i) * parts_ + part)));
-      for (std::size_t a = rank; a-- > 1 && ++at[a - 1] == t.shape[a - 1];) at[a - 1] = 0;
+      sums_.add(data, number, static_cast<std::uint64_t>(place) * parts, row * parts, places);
+      data += row * parts * number.size;
+      for (std::size_t a = rank; a-- > 1 && ++at[a - 1] == shape_[a - 1];) at[a - 1] = 0;
     }
-  }
-
-  double value(const Packed& t, std::size_t index, int part) const {
-    if (parts_ == 1) return element(t, index);
-    const char* at = t.bytes.data() + index * t.dtype.size + static_cast<std::size_t>(part) * t.dtype.size / 2;
-    return t.dtype.size == 8 ? loaded<float>(at) : loaded<double>(at);
-  }
-
-  void add(double x, std::uint64_t hash) {
-    ++count_;
-    if (!std::isfinite(x)) {
-      ++(std::isnan(x) ? nan_ : infinite_);
-      specials_ += hash * (std::isnan(x) ? 1 : x > 0 ? 3 : 5);
-      return;
-    }
-    zero_ += x == 0, sum_ += x, squares_ += x * x, minimum_ = std::min(minimum_, x), maximum_ = std::max(maximum_, x);
-    buckets_[(hash >> 51) & (buckets_.size() - 1)] += (hash >> 63) != 0 ? -x : x;
-    if (single_ || half_ || brain_) narrow(x);
-  }
-
-  // Can narrower floats hold it?
-  void narrow(double x) {
-    const auto single = static_cast<float>(x);
-    std::uint32_t bits;
-    std::memcpy(&bits, &single, sizeof bits);
-    const bool exact = static_cast<double>(single) == x;
-    single_ = single_ && exact;
-    brain_ = brain_ && exact && (bits & 0xFFFF) == 0;
-    const double size = std::abs(x);
-    half_ = half_ && exact && size <= 65504 &&
-            (size >= 0x1p-14 ? (bits & 0x1FFF) == 0 : std::nearbyint(size * 0x1p24) == size * 0x1p24);
+    sums_.add_to(buckets_);
   }
 
   std::string fits() const {
     std::string text;
-    for (const auto& [holds, name] : {std::pair{single_, "float32"}, {half_, "float16"}, {brain_, "bfloat16"}})
+    for (const auto& [holds, name] :
+         {std::pair{sums_.single, "float32"}, {sums_.half, "float16"}, {sums_.brain, "bfloat16"}})
       if (holds) text += (text.empty() ? "\"" : ",\"") + std::string(name) + "\"";
     return text;
   }
 
   std::vector<double> buckets_;
-  int parts_;
-  std::vector<std::int64_t> start_, whole_;
-  std::int64_t count_ = 0, nan_ = 0, infinite_ = 0, zero_ = 0;
-  double sum_ = 0, squares_ = 0, minimum_ = std::numeric_limits<double>::infinity(), maximum_ = -minimum_;
-  std::uint64_t specials_ = 0;
-  bool single_ = false, half_ = false, brain_ = false;  // does every number fit float32, float16, bfloat16?
+  std::vector<std::int64_t> shape_, start_, whole_;
+  SketchSums sums_;
 };
 
 /// Buckets for a tensor of `count` numbers: a power of two, one per 512, 512 to 4096; of a weight at most half as many

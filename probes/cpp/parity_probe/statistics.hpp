@@ -4,90 +4,91 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
+#include <string>
+#include <vector>
 
-#include "pack.hpp"
+#include "block_sums.hpp"
+#include "elements.hpp"
+#include "workers.hpp"
 
 namespace parity::probe {
 
-// An IEEE-like float of `bits` bits with `exponent` exponent bits as a double; float8_e4m3fn has NaN where others have
-// infinity (no_infinity).
-inline double small_float(std::uint32_t raw, int bits, int exponent, bool no_infinity) {
-  const int mantissa = bits - 1 - exponent, bias = (1 << (exponent - 1)) - 1, most = (1 << exponent) - 1;
-  const std::uint32_t fraction = raw & ((1U << mantissa) - 1);
-  const int power = static_cast<int>(raw >> mantissa) & most;
-  const double sign = (raw >> (bits - 1)) != 0 ? -1 : 1;
-  const bool special = power == most && (!no_infinity || fraction == (1U << mantissa) - 1);
-  if (special)
-    return fraction == 0 && !no_infinity ? sign * std::numeric_limits<double>::infinity()
-                                         : std::numeric_limits<double>::quiet_NaN();
-  if (power == 0) return sign * std::ldexp(fraction, 1 - bias - mantissa);
-  return sign * std::ldexp(fraction + (1U << mantissa), power - bias - mantissa);
-}
-
-template <class T>
-double loaded(const char* at) {
-  T value;
-  std::memcpy(&value, at, sizeof value);
-  return static_cast<double>(value);
-}
-
-/// Element `index` as a double; of a complex number its magnitude. 64-bit integers lose what a double cannot hold.
-inline double element(const Packed& t, std::size_t index) {
-  const char* at = t.bytes.data() + index * t.dtype.size;
-  switch (t.dtype.kind) {
-    case Kind::real:
-      if (t.dtype.size == 2) return small_float(static_cast<std::uint32_t>(loaded<std::uint16_t>(at)), 16, 5, false);
-      return t.dtype.size == 4 ? loaded<float>(at) : loaded<double>(at);
-    case Kind::bfloat: {
-      const std::uint32_t wide = static_cast<std::uint32_t>(loaded<std::uint16_t>(at)) << 16;
-      return loaded<float>(reinterpret_cast<const char*>(&wide));
-    }
-    case Kind::float8: {
-      const bool e4m3 = std::string_view(t.dtype.name) == f8_e4m3.name;
-      return small_float(static_cast<unsigned char>(*at), 8, e4m3 ? 4 : 5, e4m3);
-    }
-    case Kind::complex:
-      return t.dtype.size == 8 ? std::hypot(loaded<float>(at), loaded<float>(at + 4))
-                               : std::hypot(loaded<double>(at), loaded<double>(at + 8));
-    case Kind::integer:
-      return t.dtype.size == 1   ? loaded<std::int8_t>(at)
-             : t.dtype.size == 2 ? loaded<std::int16_t>(at)
-             : t.dtype.size == 4 ? loaded<std::int32_t>(at)
-                                 : loaded<std::int64_t>(at);
-    default:
-      return t.dtype.size == 1   ? loaded<std::uint8_t>(at)
-             : t.dtype.size == 2 ? loaded<std::uint16_t>(at)
-             : t.dtype.size == 4 ? loaded<std::uint32_t>(at)
-                                 : loaded<std::uint64_t>(at);
-  }
-}
-
-/// Of the finite elements. A block's moments are summed about its own mean, and joined with those of the blocks before
-/// (Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", 1979):
-/// nothing cancels, and no element waits for a division.
+/// Of the finite elements. A block's moments are its own, and joined with those of the blocks before (Chan, Golub and
+/// LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", 1979): nothing cancels, and no
+/// element waits for a division.
 struct Statistics {
-  static constexpr std::size_t kBlock = 1024, kLanes = 8;   // elements; sums that do not wait for each other
+  static constexpr std::size_t kBlock = 1024, kLanes = 8;  // elements; sums that do not wait for each other
+  static constexpr std::size_t kSingles = 4096;            // elements of a block of float32: 16 KiB
+  static constexpr double kKept = 0x1p-12;                 // of squares: below it too much of float64's 53 bits cancels
   std::int64_t count = 0, nan = 0, infinite = 0, zero = 0;  // count: all elements
   double mean = 0, deviations = 0, mean_abs = 0, minimum = std::numeric_limits<double>::infinity(), maximum = -minimum;
 
+  /// `n` > 0 elements of a type.
+  void add(const char* at, Dtype dtype, std::size_t n) {
+    float room[kBlock];
+    double wide[kBlock];
+    const std::size_t most = dtype.kind == Kind::real && dtype.size == sizeof(float) ? kSingles : kBlock;
+    for (std::size_t i = 0; i < n; i += most) {
+      const std::size_t some = std::min(most, n - i);
+      const char* from = at + i * dtype.size;
+      if (are_singles(dtype)) {
+        add_singles(singles(from, dtype, some, room), some);
+      } else {
+        doubles(from, dtype, some, wide);
+        add(wide, some);
+      }
+    }
+  }
+
+  /// float32: in one pass when float64 sums of squares say enough, else about their mean.
+  void add_singles(const char* x, std::size_t n) {
+    const BlockSums sums = block_sums(x, n);
+    Statistics block;
+    block.count = static_cast<std::int64_t>(n), block.zero = sums.zero;
+    block.mean = sums.sum / static_cast<double>(n), block.mean_abs = sums.magnitudes / static_cast<double>(n);
+    block.deviations = sums.squares - sums.sum * block.mean, block.minimum = sums.minimum, block.maximum = sums.maximum;
+    const bool whole = std::isfinite(sums.magnitudes), constant = sums.minimum == sums.maximum;
+    if (constant) block.mean = block.minimum, block.mean_abs = std::abs(block.mean), block.deviations = 0;
+    if (whole && (constant || block.deviations > kKept * sums.squares)) return join(block);
+    double wide[kBlock];
+    for (std::size_t i = 0; i < n; i += kBlock) {
+      const std::size_t some = std::min(kBlock, n - i);
+      doubles(x + i * sizeof(float), f32, some, wide);
+      add(wide, some);
+    }
+  }
+
   /// `x` is written over; at most kBlock elements.
   void add(double* x, std::size_t n) {
-    const auto before = static_cast<double>(finite());
-    const std::size_t kept = all_finite(x, n) ? n : keep_finite(x, n);
-    count += static_cast<std::int64_t>(n);
-    if (kept == 0) return;
+    Statistics block;
+    const std::size_t kept = all_finite(x, n) ? n : block.keep_finite(x, n);
+    block.count = static_cast<std::int64_t>(n);
+    if (kept > 0) block.set_moments(x, kept);
+    join(block);
+  }
+
+  /// The elements of another one, too. Of three or more the order is part of the result.
+  void join(const Statistics& other) {
+    const auto before = static_cast<double>(finite()), more = static_cast<double>(other.finite());
+    count += other.count, nan += other.nan, infinite += other.infinite, zero += other.zero;
+    if (more == 0) return;
+    const double step = other.mean - mean, share = more / (before + more);
+    deviations += other.deviations + step * step * before * share;
+    mean += step * share, mean_abs += (other.mean_abs - mean_abs) * share;
+    minimum = std::min(minimum, other.minimum), maximum = std::max(maximum, other.maximum);
+  }
+
+  void set_moments(const double* x, std::size_t n) {
     double sums[kLanes] = {}, magnitudes[kLanes] = {}, squares[kLanes] = {}, low[kLanes], high[kLanes];
     std::int64_t zeros[kLanes] = {};
     for (std::size_t k = 0; k < kLanes; ++k) low[k] = minimum, high[k] = maximum;
-    in_lanes(kept, [&](std::size_t k, std::size_t i) {
+    in_lanes(n, [&](std::size_t k, std::size_t i) {
       sums[k] += x[i], magnitudes[k] += std::abs(x[i]), zeros[k] += x[i] == 0;
       low[k] = x[i] < low[k] ? x[i] : low[k], high[k] = x[i] > high[k] ? x[i] : high[k];
     });
-    const auto of_block = static_cast<double>(kept);
-    const double own = total(sums) / of_block, step = own - mean, share = of_block / (before + of_block);
-    in_lanes(kept, [&](std::size_t k, std::size_t i) { squares[k] += (x[i] - own) * (x[i] - own); });
-    deviations += total(squares) + step * step * before * share;
-    mean += step * share, mean_abs += (total(magnitudes) / of_block - mean_abs) * share;
+    mean = total(sums) / static_cast<double>(n), mean_abs = total(magnitudes) / static_cast<double>(n);
+    in_lanes(n, [&](std::size_t k, std::size_t i) { squares[k] += (x[i] - mean) * (x[i] - mean); });
+    deviations = total(squares);
     for (std::size_t k = 0; k < kLanes; ++k)
       zero += zeros[k], minimum = std::min(minimum, low[k]), maximum = std::max(maximum, high[k]);
   }
@@ -135,19 +136,16 @@ struct Statistics {
   }
 };
 
-inline Statistics statistics_of(const Packed& tensor) {
+/// Of `count` elements that lie together, in any order. The same number for any number of threads: each looks at parts
+/// of one size.
+inline Statistics statistics_of(const char* data, Dtype dtype, std::size_t count, Workers& workers) {
+  constexpr std::size_t kPart = std::size_t{1} << 17;
+  std::vector<Statistics> parts((count + kPart - 1) / kPart);
+  workers.each(parts.size(), [&](std::size_t i) {
+    parts[i].add(data + i * kPart * dtype.size, dtype, std::min(kPart, count - i * kPart));
+  });
   Statistics all;
-  const std::size_t count = tensor.bytes.size() / tensor.dtype.size;
-  const bool floats = tensor.dtype.kind == Kind::real && tensor.dtype.size == sizeof(float);
-  double block[Statistics::kBlock];
-  for (std::size_t first = 0; first < count; first += Statistics::kBlock) {
-    const std::size_t n = std::min(Statistics::kBlock, count - first);
-    if (floats)  // without asking each element what it is
-      for (std::size_t i = 0; i < n; ++i) block[i] = loaded<float>(tensor.bytes.data() + (first + i) * sizeof(float));
-    else
-      for (std::size_t i = 0; i < n; ++i) block[i] = element(tensor, first + i);
-    all.add(block, n);
-  }
+  for (const Statistics& part : parts) all.join(part);
   return all;
 }
 
