@@ -1,8 +1,8 @@
 // Tensors from raw files, described by probes/cpp/parity_probe.hpp as tests/python/test_cpp_probe_described.py asks:
-//     described FILE stats|sketch THREADS FOLDER
+//     described FILE stats|sketch|module THREADS FOLDER
 // Each line on standard input, "NAME DTYPE BYTES RANK SIZES… STRIDES… SHARDS (AXIS OFFSET TOTAL)…", is one tensor: the
-// elements in FOLDER/NAME from byte BYTES on. With FLUSH in the environment the thread that writes takes subnormals for
-// 0, rounds up, and traps.
+// elements in FOLDER/NAME from byte BYTES on. With QUEUE in the environment it holds so many bytes; with FLUSH the
+// thread that writes takes subnormals for 0, rounds up, and traps.
 //     described lanes
 // compares the sums of blocks of all small sizes, by vectors of 16 bytes and by the widest there are, with plain loops.
 #include <cfenv>
@@ -38,8 +38,9 @@ void other_arithmetic() {
 
 void describe(char** words) {
   Options options;
-  options.statistics_only = std::string(words[2]) == "stats", options.sketches = !options.statistics_only;
+  options.statistics_only = std::string(words[2]) == "stats", options.sketches = std::string(words[2]) == "sketch";
   options.threads = std::stoul(words[3]);
+  if (const char* most = std::getenv("QUEUE")) options.queue_bytes = std::stoul(most);
   Writer w(words[1], options);
   if (std::getenv("FLUSH") != nullptr) other_arithmetic();
   std::string name, dtype;

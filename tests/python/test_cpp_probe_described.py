@@ -106,6 +106,17 @@ def test_places_beyond_the_remembered(described, tmp_path):
         assert np.linalg.norm(f["values"][e["sketch"]["k"]][()] - mine.buckets) <= 1e-13 * np.sqrt(mine.sum_squares)
 
 
+def test_one_number_that_needs_its_type(described, tmp_path):
+    """The last one, far from where narrower types are mostly ruled out."""
+    t = values("bfloat16", (600_001,)).float()
+    for last, fits in ((1.0, ["bfloat16"]), (.1, [])):
+        t[-1] = last
+        with h5py.File(described(tmp_path, "sketch", {"x": t})) as f:
+            e = next(e for e in read_events(f) if e["e"] == "point")
+            assert e["sketch"]["fits"] == sketch.sketch(t).fits == [name for name in ("float16", "bfloat16") if bool((t.to(getattr(torch, name)).float() == t).all())]
+            assert e["sketch"]["fits"] in (fits, ["float16", *fits])
+
+
 def test_rows_of_a_part_lie_anywhere(described, tmp_path):
     """… across the ends of the blocks in which hashes are kept."""
     t = values("float32", (3, 50_001))
@@ -138,3 +149,16 @@ def test_the_programs_own_arithmetic(described, tmp_path, level):
     if level == "stats":
         stats = found[1][0][0]["stats"]
         assert (stats["zero"], stats["min"]) == (0, float(subnormal.min())) and 0 < stats["mean_abs"] < 1e-37 and all(stats[k] is not None for k in NUMBERS)
+
+
+@pytest.mark.parametrize("queue", [1 << 20, 1 << 28])
+def test_memory_of_copies_is_used_again(described, tmp_path, queue):
+    """… once they are in the file: tensors of all sizes, of elements that nothing else has, while others still wait."""
+    sizes = [1, 40_000, 70_000, 33_000, 65_000, 200_000, 150_000, 32_768, 32_767, 300_000] * 6
+    tensors = {str(i): torch.arange(n, dtype=torch.float32) + 1000 * i for i, n in enumerate(sizes)}
+    tensors["turned"] = values("float32", (300, 400)).t()
+    with h5py.File(described(tmp_path, "module", tensors, QUEUE=str(queue))) as f:
+        found = {e["path"]: f["values"][e["k"]][()] for e in read_events(f) if e["e"] == "point"}
+    assert found.keys() == tensors.keys()
+    for name, t in tensors.items():
+        assert np.array_equal(found[name], t.numpy()), name

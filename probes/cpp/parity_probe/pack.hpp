@@ -4,6 +4,7 @@
 #include <cstring>
 #include <memory>
 #include <numeric>
+#include <utility>
 
 #include "types.hpp"
 
@@ -13,13 +14,15 @@ namespace parity::probe {
 class Buffer {
  public:
   Buffer() = default;
-  explicit Buffer(std::size_t size) : data_(new char[size]), size_(size) {}
+  explicit Buffer(std::size_t size) : data_(new char[size]), size_(size), capacity_(size) {}
   char* data() const { return data_.get(); }
   std::size_t size() const { return size_; }
+  std::size_t capacity() const { return capacity_; }
+  void resize(std::size_t size) { size_ = size; }  // within the capacity
 
  private:
   std::unique_ptr<char[]> data_;
-  std::size_t size_ = 0;
+  std::size_t size_ = 0, capacity_ = 0;
 };
 
 struct Packed {
@@ -84,10 +87,10 @@ inline char* copy_strided(char* out, const char* from, const Sizes& shape, const
   return out;
 }
 
-/// Copies the tensor at `data`; `strides` in elements, empty for row-major.
-inline Packed pack(const void* data, const Sizes& shape, Dtype dtype, const Sizes& strides) {
+/// Copies the tensor at `data` to `bytes`, of its size; `strides` in elements, empty for row-major.
+inline Packed pack(const void* data, const Sizes& shape, Dtype dtype, const Sizes& strides, Buffer bytes) {
   Packed packed;
-  packed.dtype = dtype, packed.shape = shape.vector(), packed.bytes = Buffer(packed_bytes(shape, dtype));
+  packed.dtype = dtype, packed.shape = shape.vector(), packed.bytes = std::move(bytes);
   if (packed.bytes.size() == 0) return packed;
   const std::vector<std::int64_t> plain = row_major(shape);
   const std::vector<std::int64_t> given = strides.size() == 0 ? plain : strides.vector();

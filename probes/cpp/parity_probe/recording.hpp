@@ -193,7 +193,8 @@ class Recording final : public Sink {
         else
           record(item);
       });
-    item.kept = Kept();
+    keeper_.give_back(item.kept.tensor);
+    item.kept.sketch.reset();
     const std::lock_guard lock(mutex_);
     waiting_bytes_ -= item.bytes;
     changed_.notify_all();

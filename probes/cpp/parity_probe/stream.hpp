@@ -53,7 +53,7 @@ class Stream final : public Sink {
     if (!shards.empty()) throw std::invalid_argument("parity_probe: shards can be recorded as sketches only");
     const std::size_t bytes = packed_bytes(shape, dtype);
     const bool in_order = strides.size() == 0 || same_layout(shape, row_major(shape), strides.vector());
-    const Packed copy = in_order ? Packed() : pack(data, shape, dtype, strides);
+    const Packed copy = in_order ? Packed() : pack(data, shape, dtype, strides, Buffer(packed_bytes(shape, dtype)));
     const std::string source = line.text();
     const std::lock_guard lock(mutex_);
     require_open();
