@@ -78,6 +78,7 @@ std::vector<Case> cases(at::ScalarType dtype) {
       {"aten::convolution", {audio, back, channels}, {upsampled}, strided, 4, 4},
       {"aten::mean.dim", {x}, {x.mean({-1})}, json::array({json::array({-1})}), 2, 4},
       {"aten::_softmax", {x}, {at::_softmax(x, -1, false)}, json::array({-1, false}), 2, 4},
+      {"aten::rsqrt", {a.abs() + 0.5}, {(a.abs() + 0.5).rsqrt()}, json::array(), 1, 4},
       {"aten::native_layer_norm", {x}, {std::get<0>(norm), std::get<1>(norm), std::get<2>(norm)}, json::array(), 3, 4},
       {"aten::_scaled_dot_product_flash_attention_for_cpu",
        {q, k, v},
@@ -249,6 +250,21 @@ TEST_CASE("valid arithmetic: a query that sees no key gives zeros in every form"
     CHECK(value.select(2, 1).abs().max().item<double>() == 0);
     CHECK(at::isfinite(value).all().item<bool>());
   }
+}
+
+TEST_CASE("valid arithmetics: a reciprocal root in half width may be rounded between the root and the division") {
+  at::manual_seed(8);
+  const at::Tensor x = (at::randn({1000}).abs() + 0.5).to(at::kBFloat16), twice = 1 / x.sqrt();
+  ProgramFile file("root.h5");
+  file.op("aten::rsqrt", {ref(file.leaf(x))}, {x.rsqrt()}, json::object(), {{"store", false}});
+  const Dump dump = file.dump();
+  const Program program = load_program(dump);
+  int rounded_twice = 0;
+  for (int i = 0; i < kArithmetics; ++i)
+    rounded_twice +=
+        at::equal(computed(dump, program, "~/rsqrt.0", Precision::recorded, static_cast<Arithmetic>(i)), twice);
+  CHECK(rounded_twice == 1);
+  CHECK_FALSE(at::equal(x.rsqrt(), twice));
 }
 
 }  // namespace parity
