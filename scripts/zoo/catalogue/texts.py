@@ -9,8 +9,8 @@ WIDE = dict(SMALL, hidden_size=104, intermediate_size=212)
 STEPS = steps((37, 6), WORDS)
 
 
-def text(name, stem, inputs, attention="sdpa", head="Model", **config):
-    return Entry(name, "language", f"transformers:{stem}Config:{stem}{head}", config, inputs, attention)
+def text(name, stem, inputs, attention="sdpa", head="Model", tables=False, **config):
+    return Entry(name, "language", f"transformers:{stem}Config:{stem}{head}", config, inputs, attention, tables=tables)
 
 
 def decoder(name, stem, inputs=STEPS, attention="sdpa", head="ForCausalLM", tables=False, **config):
