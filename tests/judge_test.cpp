@@ -178,6 +178,31 @@ TEST_CASE("judge: a recorded result that cannot be read is an error that names i
   }
 }
 
+TEST_CASE("judge: rows on which valid arithmetics agree are judged by themselves") {
+  at::manual_seed(6);
+  constexpr int64_t kSettled = 90;
+  const at::Tensor x = at::randn({100, 32}), scale = at::ones({100, 1});
+  scale.slice(0, kSettled).fill_(3e6);  // radians as padding has them: no digit of their sine is known
+  const at::Tensor angles = x * scale, sine = angles.sin();
+  const auto judged = [&](int64_t first, int64_t end, double noise) {
+    ProgramFile file("rows.h5");
+    const int64_t by = file.op("aten::mul.Tensor", {ref(file.leaf(x)), ref(file.leaf(scale))}, {angles});
+    file.op("aten::sin", {ref(by)}, {sine});
+    const at::Tensor value = sine.clone();
+    value.slice(0, first, end).add_(at::randn({end - first, 32}), noise);
+    return judged_with(file, value, {"~/sin.0"});
+  };
+  const Report green = judged(kSettled, 100, .05);
+  CAPTURE(words_of(green, Verdict::fail));
+  CHECK(exit_status(green) == 0);
+  for (const int64_t end : {int64_t{1}, kSettled}) {
+    CAPTURE(end);
+    const Report red = judged(0, end, 1e-4);
+    CHECK(exit_status(red) == 1);
+    CHECK(testing::contains(words_of(red, Verdict::fail), "on the 90 % of rows where valid arithmetics agree"));
+  }
+}
+
 TEST_CASE("judge: a tie may be decided either way, anything else may not") {
   at::Tensor x = at::arange(12, at::kFloat).reshape({2, 6});
   x[0][3] = x[0][4] = 9;  // places 3 and 4 are equally large

@@ -10,6 +10,7 @@
 #include "core/precision.hpp"
 #include "core/segment.hpp"
 #include "diagnose/finding.hpp"
+#include "judge/error_limit.hpp"
 #include "judge/exercised.hpp"
 #include "judge/naming.hpp"
 
@@ -159,41 +160,39 @@ class PortJudge {
                                                             percent(1 - share)));
   }
 
-  // The largest error that a valid arithmetic may have here. Zero where the oracle is zero and every valid arithmetic
-  // gives zero: then nothing but zero is right.
-  Limit error_limit() const {
-    const double floor = e_.scale > 0 ? limits_.rounding_floor.value * unit_ : 0;
-    const double null = std::max(e_.null_error, floor);
-    if (is_half(e_.reference_dtype)) {
-      const Threshold& factor = segment_.attention ? limits_.half_attention_ratio : limits_.half_ratio;
-      return {"candidate_error", null * factor.value * (1 + limits_.sampling_sigma.value / std::sqrt(count_)), false,
-              fmt::format("null {:.2g} x {}: {}", null, factor.value, factor.origin)};
-    }
-    const double sum = e_.scale > 0 ? limits_.fp32_sum_factor.value * std::sqrt(segment_.sum_length) * unit_ : 0;
-    return {"candidate_error", std::max(limits_.fp32_null_factor.value * null, sum), false,
-            fmt::format("null {:.2g} x {}, sum of {}: {}", null, limits_.fp32_null_factor.value, segment_.sum_length,
-                        limits_.fp32_null_factor.origin)};
+  Limit limit_of(const Errors& errors, double share = 1) const {
+    return error_limit(errors, share * count_, e_.reference_dtype, segment_, limits_);
   }
 
+  // On all rows, and on those where valid arithmetics agree.
   bool magnitude() {
     if (fp64_ || !number() || e_.forced.count == 0) return false;
-    const Limit limit = error_limit();
+    if (beyond(e_, limit_of(e_), "")) return true;
+    if (!e_.settled) return false;
+    Limit limit = limit_of(*e_.settled, e_.settled->share);
+    limit.statistic = "settled_rows.candidate_error";
+    const std::string where =
+        fmt::format("on the {} of rows where valid arithmetics agree, ", percent(e_.settled->share));
+    return beyond(*e_.settled, limit, where);
+  }
+
+  bool beyond(const Errors& e, const Limit& limit, const std::string& where) {
     row_.limits.push_back(limit);
-    row_.limits.back().measured = e_.error;
-    if (e_.error <= limit.value) return false;
-    return fail_named(rounding_sized(e_.error) ? Gate::dtype_path : Gate::logic,
-                      e_.scale > 0
-                          ? fmt::format("on the candidate's own inputs its error is {:.2g} ({:.3g} u), the reference's "
-                                        "own {:.2g}, limit {:.2g}",
-                                        e_.error, e_.error / unit_, e_.recorded_error, limit.value)
+    row_.limits.back().measured = e.error;
+    if (e.error <= limit.value) return false;
+    return fail_named(rounding_sized(e) ? Gate::dtype_path : Gate::logic,
+                      e.scale > 0
+                          ? fmt::format("{}on the candidate's own inputs its error is {:.2g} ({:.3g} u), the "
+                                        "reference's own {:.2g}, limit {:.2g}",
+                                        where, e.error, e.error / unit_, e.recorded_error, limit.value)
                           : fmt::format("the reference is exactly zero here, on the candidate's own inputs, and the "
                                         "candidate is not: norm {:.2g}, limit {:.2g}",
-                                        e_.error, limit.value));
+                                        e.error, limit.value));
   }
 
   // Could a few roundings to half width make this error? In fp32 a finding must say so.
-  bool rounding_sized(double error) const {
-    return is_half(e_.reference_dtype) && error < limits_.rounding_size.value * std::max(e_.null_error, unit_);
+  bool rounding_sized(const Errors& e) const {
+    return is_half(e_.reference_dtype) && e.error < limits_.rounding_size.value * std::max(e.null_error, unit_);
   }
 
   double flip_limit() const {
@@ -244,7 +243,8 @@ class PortJudge {
                sure = best_->fixed_amplitude && best_->explained() > limits_.same_bits.value;
     const double size = best_->fit.size, library = limits_.elementwise_library.value * unit_;
     if (!half && !sure && std::abs(best_->fit.amplitude) * size <= library) return false;
-    if (!half && best_->gate == Gate::dtype_path && size <= limits_.cast_in_null.value * e_.null_error) return false;
+    const double anew = std::min(limits_.cast_in_null.value * e_.null_error, limits_.cast_units.value * unit_);
+    if (!half && best_->gate == Gate::dtype_path && size <= anew) return false;
     if (best_->fault == kGain && best_->free_size > 0 && best_->free_size <= limits_.gain_in_u.value * unit_)
       return false;
     if (!explains_the_difference(*best_, half, limits_)) return false;
@@ -261,7 +261,7 @@ class PortJudge {
     if (fp64_ || !number() || e_.forced.difference_norm == 0) return;
     const double near = std::max(unit_, limits_.fp32_sum_factor.value * std::sqrt(segment_.sum_length) * unit_);
     if (e_.forced.rel_l2 && *e_.forced.rel_l2 <= near) return;
-    const double limit = error_limit().value;
+    const double limit = e_.settled ? limit_of(*e_.settled, e_.settled->share).value : limit_of(e_).value;
     if (limit < limits_.undecided.value) return;
     row_.verdict = Verdict::inconclusive;
     row_.diagnosis = fmt::format(

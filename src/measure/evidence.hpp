@@ -3,6 +3,7 @@
 #include <c10/core/ScalarType.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "core/stats.hpp"
 
@@ -35,14 +36,25 @@ struct Projection {
   double sigma() const;
 };
 
-struct Evidence {
+/// Against the oracle: distances over its norm; absolute where that is 0.
+struct Errors {
+  double scale = 0;           // norm of the oracle
+  double error = 0;           // of the candidate
+  double recorded_error = 0;  // of `recorded`
+  double null_error = 0;      // the largest of all valid arithmetics
+};
+
+/// The rows (last axis) on which valid arithmetics agree, where a few others hold nearly all that these differ by:
+/// padding at angles of a million radians, rows that see no key.
+struct SettledRows : Errors {
+  double share = 1;  // of all rows
+};
+
+struct Evidence : Errors {
   at::ScalarType reference_dtype = at::kFloat, candidate_dtype = at::kFloat;  // candidate: what its values need
   Stats forced;                                                               // candidate against `recorded`
-  OracleStats oracle;             // R and rho: errors of candidate and `recorded` against the oracle
-  double scale = 0;               // norm of the oracle; where it is 0 errors stay absolute
-  double error = 0;               // of the candidate against the oracle, over `scale`
-  double recorded_error = 0;      // of `recorded`
-  double null_error = 0;          // the largest of all valid arithmetics
+  OracleStats oracle;  // R and rho: errors of candidate and `recorded` against the oracle
+  std::optional<SettledRows> settled;
   double unequal = 0;             // share of elements that differ bitwise from the nearest valid arithmetic
   double null_unequal = 0;        // largest share of elements of a valid arithmetic that differ bitwise from recorded
   Projection gain, null_gain;     // (candidate - recorded) on recorded; the largest of the valid arithmetics

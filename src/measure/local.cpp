@@ -37,15 +37,16 @@ int64_t rows_decided_otherwise(const LocalValues& v) {
 // Over the oracle's norm, absolute where that is zero.
 double error(double distance, double scale) { return scale > 0 ? distance / scale : distance; }
 
-void set_errors(Evidence& e, const LocalValues& v) {
-  e.oracle = measure_against_oracle(v.oracle, v.recorded, v.candidate);
-  e.scale = e.oracle.scale;
-  e.error = error(e.oracle.candidate_distance, e.scale);
-  e.recorded_error = e.null_error = error(e.oracle.reference_distance, e.scale);
+Errors errors_of(const LocalValues& v, const OracleStats& oracle) {
+  Errors e;
+  e.scale = oracle.scale;
+  e.error = error(oracle.candidate_distance, e.scale);
+  e.recorded_error = e.null_error = error(oracle.reference_distance, e.scale);
   for (const at::Tensor& other : v.valid) {
     const OracleStats null = measure_against_oracle(v.oracle, other, other);
     e.null_error = std::max(e.null_error, error(null.reference_distance, null.scale));
   }
+  return e;
 }
 
 void measure_null(Evidence& e, const LocalValues& v) {
@@ -56,6 +57,39 @@ void measure_null(Evidence& e, const LocalValues& v) {
     const Projection gain = project({other, v.recorded}, v.recorded, e.forced.reference_norm);
     if (std::abs(gain.amplitude) > std::abs(e.null_gain.amplitude)) e.null_gain = gain;
   }
+}
+
+// A row is unsettled where a valid arithmetic is kFar times as far from the oracle as from half of the rows, and as a
+// rounding; at most a quarter of them, which leaves less than a tenth of the error.
+constexpr double kFar = 32, kMostUnsettled = .25, kWorth = .1;
+
+at::Tensor in_rows(const at::Tensor& t) { return t.reshape({-1, t.size(-1)}); }
+
+// The larger of a row's norm and that of all on average: a row of nearly nothing is not far off by itself.
+at::Tensor far_off(const LocalValues& v) {
+  const at::Tensor oracle = finite_or_zero(in_rows(v.oracle)), size = oracle.norm(2, -1);
+  at::Tensor apart = at::zeros_like(size);
+  const auto look_at = [&](const at::Tensor& t) {
+    apart = at::maximum(apart, (finite_or_zero(in_rows(t).to(oracle.scalar_type())) - oracle).norm(2, -1));
+  };
+  look_at(v.recorded);
+  for (const at::Tensor& other : v.valid) look_at(other);
+  return apart / at::maximum(size, size.square().mean().sqrt());
+}
+
+std::optional<SettledRows> settled_rows(const LocalValues& v, const Errors& whole) {
+  const double far = kFar * unit_roundoff(v.recorded.scalar_type());
+  if (v.oracle.is_complex() || v.oracle.dim() < 2 || v.oracle.numel() == 0 || !(whole.null_error > far)) return {};
+  const at::Tensor off = far_off(v);
+  const at::Tensor rows = off.le(std::max(far, kFar * off.median().item<double>())).nonzero().squeeze(-1);
+  SettledRows settled;
+  settled.share = static_cast<double>(rows.numel()) / static_cast<double>(off.numel());
+  if (settled.share == 1 || settled.share < 1 - kMostUnsettled) return {};
+  const auto of = [&](const at::Tensor& t) { return in_rows(t).index_select(0, rows); };
+  LocalValues some{of(v.candidate), of(v.oracle), of(v.recorded), {}};
+  for (const at::Tensor& other : v.valid) some.valid.push_back(of(other));
+  static_cast<Errors&>(settled) = errors_of(some, measure_against_oracle(some.oracle, some.recorded, some.candidate));
+  return settled.null_error < kWorth * whole.null_error ? std::optional(settled) : std::nullopt;
 }
 
 }  // namespace
@@ -70,7 +104,9 @@ Evidence measure_local(const LocalValues& v) {
       e.decided_otherwise = rows_decided_otherwise(v);
     return e;
   }
-  set_errors(e, v);
+  e.oracle = measure_against_oracle(v.oracle, v.recorded, v.candidate);
+  static_cast<Errors&>(e) = errors_of(v, e.oracle);
+  e.settled = settled_rows(v, e);
   e.gain = project({v.candidate, v.recorded}, v.recorded, e.forced.reference_norm);
   measure_null(e, v);
   e.towards_zero = share_towards_zero(v.recorded, v.candidate);

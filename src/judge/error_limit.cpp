@@ -1,0 +1,28 @@
+#include "judge/error_limit.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/dtype_kind.hpp"
+#include "core/precision.hpp"
+
+namespace parity {
+
+Limit error_limit(const Errors& errors, double count, at::ScalarType dtype, const Segment& segment,
+                  const Thresholds& limits) {
+  const double unit = std::max(unit_roundoff(dtype), unit_roundoff(at::kDouble));
+  const double null = std::max(errors.null_error, errors.scale > 0 ? limits.rounding_floor.value * unit : 0);
+  if (is_half(dtype)) {
+    const Threshold& factor = segment.attention ? limits.half_attention_ratio : limits.half_ratio;
+    return {"candidate_error", null * factor.value * (1 + limits.sampling_sigma.value / std::sqrt(count)), false,
+            fmt::format("null {:.2g} x {}: {}", null, factor.value, factor.origin)};
+  }
+  const double sum = errors.scale > 0 ? limits.fp32_sum_factor.value * std::sqrt(segment.sum_length) * unit : 0;
+  return {"candidate_error", std::max(limits.fp32_null_factor.value * null, sum), false,
+          fmt::format("null {:.2g} x {}, sum of {}: {}", null, limits.fp32_null_factor.value, segment.sum_length,
+                      limits.fp32_null_factor.origin)};
+}
+
+}  // namespace parity

@@ -1,0 +1,15 @@
+// How far from the oracle a port may be where it is judged by the reference's own casts. Touches no tensor.
+#pragma once
+#include "core/result.hpp"
+#include "core/segment.hpp"
+#include "judge/limits.hpp"
+#include "measure/evidence.hpp"
+
+namespace parity {
+
+/// The largest error that a valid arithmetic may have on `count` elements of this dtype. Zero where the oracle is zero
+/// and every valid arithmetic gives zero: then nothing but zero is right.
+Limit error_limit(const Errors& errors, double count, at::ScalarType dtype, const Segment& segment,
+                  const Thresholds& limits);
+
+}  // namespace parity
