@@ -54,6 +54,7 @@ constexpr Entry kEntries[] = {
     {"fp32_gain_in_u", &Thresholds::fp32_gain_in_u},
     {"elementwise_library", &Thresholds::elementwise_library},
     {"cast_in_null", &Thresholds::cast_in_null},
+    {"cast_units", &Thresholds::cast_units},
     {"equally_good", &Thresholds::equally_good},
     {"equally_good_noise", &Thresholds::equally_good_noise},
     {"equally_good_floor", &Thresholds::equally_good_floor},

@@ -67,8 +67,10 @@ struct Thresholds {
       2, "unit roundoffs: an rsqrt or exp of another library, the same for a whole row (XLA on CPU: 1e-8 to 5e-8)"};
   Threshold cast_in_null{
       2,
-      "times the null's error, in fp32: a cast that changes no more is a rounding drawn anew (a term that softmax does "
-      "not see, 1.0 of the null, explained 99.8 % of another log's difference: eight numbers, spread over an image)"};
+      "times the null's error, in fp32: a cast that changes no more, and few units, is a rounding drawn anew (a term "
+      "that softmax does not see, 1.0 of the null, explained 99.8 % of another log's difference: eight numbers, spread "
+      "over an image)"};
+  Threshold cast_units{64, "unit roundoffs of fp32: a five-hundredth of a cast to bf16, a sixty-fourth of one to TF32"};
   Threshold equally_good{1.3, "times the least unexplained share: findings that explain equally well"};
   Threshold equally_good_noise{2, "times the valid arithmetics' share of the squared difference, beside that"};
   Threshold equally_good_floor{.002, "of the squared difference, beside that"};
