@@ -30,12 +30,17 @@ def _end():
         helper.wait()
 
 
-def boundaries(entry, dtype, change):
-    """Every module output of the entry's plain run in the change's environment."""
+def lies(change):
+    """Does the change need another environment than this process has?"""
+    return change is not None and any(os.environ.get(k) != v for k, v in change.environment.items())
+
+
+def asked(what, entry, dtype, change):
+    """What the function `what` (`answers` in `serve`) gives of the entry's plain run in the change's environment."""
     with tempfile.TemporaryDirectory() as folder:
-        file = os.path.join(folder, "boundaries.pt")
+        file = os.path.join(folder, "answer.pt")
         helper = _helper(change)
-        helper.stdin.write(json.dumps([entry.name, dtype, change.name, file]) + "\n")
+        helper.stdin.write(json.dumps([what, entry.name, dtype, change.name, file]) + "\n")
         helper.stdin.flush()
         answer = helper.stdout.readline().strip()
         if answer != "done":
@@ -45,14 +50,15 @@ def boundaries(entry, dtype, change):
 
 def serve():
     """Answers requests (JSON lines on standard input) until there are no more."""
-    from . import produce
+    from . import produce, roundings
     from .benign import CHANGES
     from .catalogue import ENTRIES
 
+    answers = {"boundaries": produce.boundaries, "before_bias": roundings.before_bias}
     for line in sys.stdin:
-        name, dtype, change, file = json.loads(line)
+        what, name, dtype, change, file = json.loads(line)
         try:
-            torch.save(produce.boundaries(ENTRIES[name], dtype, None, CHANGES[change]), file)
+            torch.save(answers[what](ENTRIES[name], dtype, change=CHANGES[change]), file)
             answer = "done"
         except Exception as e:   # the asking process says which case it was
             answer = f"{type(e).__name__}: {e}".replace("\n", " ")

@@ -3,7 +3,7 @@ added; on others it is addmm, which rounds once."""
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from . import produce
+from . import elsewhere, produce
 
 _PRODUCTS = {torch.ops.aten.mm.default, torch.ops.aten.bmm.default}
 
@@ -22,7 +22,9 @@ class _Products(TorchDispatchMode):
 
 
 def before_bias(entry, dtype, change=None, plain=None):
-    """Paths of the linear layers whose product is rounded before its bias is added, in one run under the change."""
+    """Paths of the linear layers whose product is rounded before its bias is added, in one run under the change; in a process of its own where that is one of the environment."""
+    if elsewhere.lies(change):
+        return elsewhere.asked("before_bias", entry, dtype, change)
     products = _Products()
 
     def listen(model):
