@@ -1,5 +1,6 @@
 """Every command and every example in the README, in the folders' READMEs and in CONTRIBUTING works as written; what they point to exists."""
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -64,6 +65,12 @@ def test_cpp_examples(document, example, tmp_path):
     subprocess.run(["./port"], cwd=tmp_path, env={**os.environ, "PARITY_DUMP": "cand.h5"}, check=True)
     shown = subprocess.run([sys.executable, "-m", "parity_probe", "show", "--all", "cand.h5"], cwd=tmp_path, capture_output=True, text=True)
     assert shown.returncode == 0 and "blocks.0.norm1" in shown.stdout, shown.stdout + shown.stderr
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=documents.name)
+def test_nothing_is_left_to_fill_in(document):
+    """A word in capitals alone on its line stood for a table that was to come."""
+    assert not re.findall(r"^(?:[A-Z]{3,}|TODO.*|FIXME.*)$", document.read_text(), re.M)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=documents.name)
