@@ -110,14 +110,14 @@ class Watcher {
   void say(const OpResult& row) {
     ending_.divergence = row;
     const std::string diagnosis = row.diagnosis.empty() ? gate_name(row.gate) : row.diagnosis;
-    if (!options_.compare.common.quiet) {
-      print("first divergence so far: {}{}: {}\n", row.path.empty() ? "(result)" : row.path,
-            row.call > 0 ? fmt::format(" call {}", row.call) : "", diagnosis);
-      std::fflush(stdout);
+    if (options_.stop) {  // before it is said: who reads that may let the port go on
+      port_.stop(row.path, diagnosis);
+      ending_.stopped = true;
     }
-    if (!options_.stop) return;
-    port_.stop(row.path, diagnosis);
-    ending_.stopped = true;
+    if (options_.compare.common.quiet) return;
+    print("first divergence so far: {}{}: {}\n", row.path.empty() ? "(result)" : row.path,
+          row.call > 0 ? fmt::format(" call {}", row.call) : "", diagnosis);
+    std::fflush(stdout);
   }
 
   Sides& sides_;
