@@ -51,3 +51,16 @@ def prompt_mask(length, pad, dtype=torch.long):
 
 def times(*values):
     return lambda _seed: torch.tensor(values)
+
+
+def image(height, width):
+    return floats(pixel_values=(3, height, width))
+
+
+def pixel_mask(height, width, cut):
+    """The second image is `cut` pixels narrower."""
+    def make(_seed):
+        mask = torch.ones(BATCH, height, width, dtype=torch.long)
+        mask[1, :, width - cut:] = 0
+        return mask
+    return make

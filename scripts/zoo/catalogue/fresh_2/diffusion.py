@@ -3,15 +3,10 @@ import torch
 
 from selftest_models.weights import integers, normal
 
-from ...entry import Entry
 from ...inputs import BATCH, also, floats, times
+from ..denoisers import TWO_TIMES, diffusion
 
-_TWO_TIMES = times(713, 98)
 _LEVELS = dict(down_block_types=("DownEncoderBlock2D",) * 2, block_out_channels=(32, 64))
-
-
-def _diffusion(name, model, config, inputs, **more):
-    return Entry(name, "diffusion", f"diffusers:{model}", config, inputs, **more)
 
 
 def _lists(seed):
@@ -38,28 +33,28 @@ def _interleaved(seed):
 
 
 ENTRIES = [
-    _diffusion("easyanimate", "EasyAnimateTransformer3DModel",
-               dict(num_attention_heads=4, attention_head_dim=32, in_channels=4, out_channels=4, patch_size=2, num_layers=2, mmdit_layers=1, time_embed_dim=24,
-                    text_embed_dim=20, add_norm_text_encoder=True),
-               also(floats(hidden_states=(4, 3, 8, 10), encoder_hidden_states=(9, 20)), timestep=_TWO_TIMES)),
-    _diffusion("kandinsky5", "Kandinsky5Transformer3DModel",
-               dict(in_visual_dim=4, in_text_dim=20, in_text_dim2=28, time_dim=32, out_visual_dim=4, model_dim=96, ff_dim=196, num_text_blocks=1,
-                    num_visual_blocks=2, axes_dims=(8, 8, 8)),
-               also(floats(hidden_states=(3, 6, 8, 4), encoder_hidden_states=(9, 20), pooled_projections=(28,)), timestep=times(713.0, 98.0),
-                    visual_rope_pos=lambda _s: [torch.arange(3), torch.arange(3), torch.arange(4)], text_rope_pos=lambda _s: torch.arange(9))),
-    _diffusion("omnigen", "OmniGenTransformer2DModel",
-               dict(in_channels=4, hidden_size=96, num_attention_heads=4, num_key_value_heads=4, intermediate_size=196, num_layers=2, pad_token_id=0,
-                    vocab_size=61, max_position_embeddings=64, original_max_position_embeddings=64, pos_embed_max_size=8, time_step_dim=24,
-                    rope_scaling={"short_factor": [1.0 + 0.02 * i for i in range(12)], "long_factor": [1.0 + 0.1 * i for i in range(12)]}),
-               _interleaved, batch=False),
-    _diffusion("z_image", "ZImageTransformer2DModel",
-               dict(in_channels=4, dim=96, n_layers=2, n_refiner_layers=1, n_heads=4, n_kv_heads=4, cap_feat_dim=20, axes_dims=[8, 8, 8],
-                    axes_lens=[80, 16, 16]), _lists, batch=False),
-    _diffusion("joyimage", "JoyImageEditTransformer3DModel",
-               dict(in_channels=4, hidden_size=96, num_attention_heads=4, text_dim=20, mlp_width_ratio=2.0, num_layers=2, rope_dim_list=[8, 8, 8]),
-               also(floats(hidden_states=(4, 3, 6, 10), encoder_hidden_states=(9, 20)), timestep=_TWO_TIMES)),
-    _diffusion("autoencoder_temporal", "AutoencoderKLTemporalDecoder", dict(_LEVELS, sample_size=18),
-               also(floats(sample=(3, 18, 14)), num_frames=2), batch=False),
-    _diffusion("autoencoder_kvae", "AutoencoderKLKVAE", dict(channels=32, num_enc_blocks=1, num_dec_blocks=1, z_channels=4, ch_mult=(1, 2)),
-               floats(sample=(3, 18, 14))),
+    diffusion("easyanimate", "EasyAnimateTransformer3DModel",
+              dict(num_attention_heads=4, attention_head_dim=32, in_channels=4, out_channels=4, patch_size=2, num_layers=2, mmdit_layers=1, time_embed_dim=24,
+                   text_embed_dim=20, add_norm_text_encoder=True),
+              also(floats(hidden_states=(4, 3, 8, 10), encoder_hidden_states=(9, 20)), timestep=TWO_TIMES)),
+    diffusion("kandinsky5", "Kandinsky5Transformer3DModel",
+              dict(in_visual_dim=4, in_text_dim=20, in_text_dim2=28, time_dim=32, out_visual_dim=4, model_dim=96, ff_dim=196, num_text_blocks=1,
+                   num_visual_blocks=2, axes_dims=(8, 8, 8)),
+              also(floats(hidden_states=(3, 6, 8, 4), encoder_hidden_states=(9, 20), pooled_projections=(28,)), timestep=times(713.0, 98.0),
+                   visual_rope_pos=lambda _s: [torch.arange(3), torch.arange(3), torch.arange(4)], text_rope_pos=lambda _s: torch.arange(9))),
+    diffusion("omnigen", "OmniGenTransformer2DModel",
+              dict(in_channels=4, hidden_size=96, num_attention_heads=4, num_key_value_heads=4, intermediate_size=196, num_layers=2, pad_token_id=0,
+                   vocab_size=61, max_position_embeddings=64, original_max_position_embeddings=64, pos_embed_max_size=8, time_step_dim=24,
+                   rope_scaling={"short_factor": [1.0 + 0.02 * i for i in range(12)], "long_factor": [1.0 + 0.1 * i for i in range(12)]}),
+              _interleaved, batch=False),
+    diffusion("z_image", "ZImageTransformer2DModel",
+              dict(in_channels=4, dim=96, n_layers=2, n_refiner_layers=1, n_heads=4, n_kv_heads=4, cap_feat_dim=20, axes_dims=[8, 8, 8],
+                   axes_lens=[80, 16, 16]), _lists, batch=False),
+    diffusion("joyimage", "JoyImageEditTransformer3DModel",
+              dict(in_channels=4, hidden_size=96, num_attention_heads=4, text_dim=20, mlp_width_ratio=2.0, num_layers=2, rope_dim_list=[8, 8, 8]),
+              also(floats(hidden_states=(4, 3, 6, 10), encoder_hidden_states=(9, 20)), timestep=TWO_TIMES)),
+    diffusion("autoencoder_temporal", "AutoencoderKLTemporalDecoder", dict(_LEVELS, sample_size=18),
+              also(floats(sample=(3, 18, 14)), num_frames=2), batch=False),
+    diffusion("autoencoder_kvae", "AutoencoderKLKVAE", dict(channels=32, num_enc_blocks=1, num_dec_blocks=1, z_channels=4, ch_mult=(1, 2)),
+              floats(sample=(3, 18, 14))),
 ]

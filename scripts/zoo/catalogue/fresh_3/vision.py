@@ -1,8 +1,6 @@
 """Models of images, of videos and of captioned images."""
-import torch
-
 from ...entry import Entry
-from ...inputs import BATCH, also, floats, tokens
+from ...inputs import also, floats, image, pixel_mask, tokens
 
 _SMALL = dict(hidden_size=48, num_hidden_layers=2, num_attention_heads=4, intermediate_size=100)
 _BASE = dict(hidden_size=48, num_attention_heads=4, intermediate_size=100)
@@ -13,29 +11,16 @@ def _vision(name, stem, inputs, attention="sdpa", head="Model", **config):
     return Entry(name, "vision", f"transformers:{stem}Config:{stem}{head}", config, inputs, attention)
 
 
-def _image(height, width):
-    return floats(pixel_values=(3, height, width))
-
-
-def _pixel_mask(height, width, cut):
-    """The second image is `cut` pixels narrower."""
-    def make(_seed):
-        mask = torch.ones(BATCH, height, width, dtype=torch.long)
-        mask[1, :, width - cut:] = 0
-        return mask
-    return make
-
-
 def _regions(count, width):
     return lambda seed: floats(regions=(count, width))(seed)[0]["regions"]
 
 
 def _captioned(seed):
-    return [{**_image(30, 42)(seed)[0], **tokens(13, 61, pad=4)(seed)[0], "pixel_mask": _pixel_mask(30, 42, 12)(seed)}]
+    return [{**image(30, 42)(seed)[0], **tokens(13, 61, pad=4)(seed)[0], "pixel_mask": pixel_mask(30, 42, 12)(seed)}]
 
 
 ENTRIES = [
-    _vision("hgnet_v2", "HGNetV2", _image(45, 39), "eager", "ForImageClassification", embedding_size=16, stem_channels=[3, 12, 16], num_labels=7,
+    _vision("hgnet_v2", "HGNetV2", image(45, 39), "eager", "ForImageClassification", embedding_size=16, stem_channels=[3, 12, 16], num_labels=7,
             depths=[1, 1, 1], hidden_sizes=[24, 32, 48], stage_in_channels=[16, 24, 32], stage_mid_channels=[12, 16, 20], stage_out_channels=[24, 32, 48],
             stage_num_blocks=[1, 1, 2], stage_downsample=[False, True, True], stage_downsample_strides=[2, 2, 2], stage_light_block=[False, False, True],
             stage_kernel_size=[3, 3, 5], stage_numb_of_layers=[2, 2, 2], use_learnable_affine_block=True),
@@ -47,6 +32,6 @@ ENTRIES = [
     _vision("lxmert", "Lxmert", also(tokens(13, 61, pad=4), visual_feats=_regions(7, 20), visual_pos=_regions(7, 4)), "eager", **_BASE, vocab_size=61,
             l_layers=2, r_layers=1, x_layers=2, visual_feat_dim=20, max_position_embeddings=20),
     _vision("videomae", "VideoMAE", floats(pixel_values=(4, 3, 30, 30)), **_SMALL, image_size=30, patch_size=6, num_frames=4, use_mean_pooling=False),
-    _vision("mgp_str", "Mgpstr", _image(12, 42), "eager", "ForSceneTextRecognition", image_size=[12, 42], patch_size=6, max_token_length=5,
+    _vision("mgp_str", "Mgpstr", image(12, 42), "eager", "ForSceneTextRecognition", image_size=[12, 42], patch_size=6, max_token_length=5,
             num_character_labels=11, num_bpe_labels=19, num_wordpiece_labels=17, hidden_size=104, num_hidden_layers=2, num_attention_heads=4, mlp_ratio=2.0),
 ]
