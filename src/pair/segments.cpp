@@ -39,7 +39,6 @@ constexpr std::array kSumming{
     SummingOp{"addmm", Sums::mat1_last_axis},
     SummingOp{"baddbmm", Sums::mat1_last_axis},
     SummingOp{"_softmax", Sums::last_axis},
-    SummingOp{"_safe_softmax", Sums::last_axis},
     SummingOp{"convolution", Sums::weight_per_output},
     SummingOp{"sum", Sums::whole_over_result},
     SummingOp{"mean", Sums::whole_over_result},
@@ -89,8 +88,7 @@ constexpr std::array kNames{Named{"convolution", "conv"},
                             Named{"silu", "silu"},
                             Named{"embedding", "embedding"},
                             Named{"tanh", "gelu"},
-                            Named{"_softmax", "softmax"},
-                            Named{"_safe_softmax", "softmax"}};
+                            Named{"_softmax", "softmax"}};
 
 std::string kind_of(const Program& program, const Segment& segment) {
   if (segment.attention) return "attention";
@@ -120,7 +118,7 @@ Segment describe(const Program& program, const Shapes& shapes, std::vector<size_
   bool softmax = false;
   for (const size_t index : segment.ops) {
     const Op& op = program.ops[index];
-    softmax = softmax || op.kind == "_softmax" || op.kind == "_safe_softmax";
+    softmax = softmax || op.kind == "_softmax";
     segment.attention = segment.attention || op.kind.find("attention") != std::string::npos;
     segment.products += is_product(op.kind);
     segment.sum_length = std::max(segment.sum_length, sum_length(op, shapes));

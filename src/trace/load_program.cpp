@@ -54,7 +54,7 @@ class Builder {
     for (size_t i = 0; i < program_.boundaries.size(); ++i)
       program_.index.try_emplace({program_.boundaries[i].path, program_.boundaries[i].call}, i);
     program_.lines = lines_.texts();
-    find_widened_attention();
+    find_attention_in_steps();
     return std::move(program_);
   }
 
@@ -199,11 +199,14 @@ class Builder {
   }
 
   // _scaled_dot_product_attention_math (ATen/native/transformers/attention.cpp) widens half operands, and rounds the
-  // probabilities to their dtype as a second result.
-  void find_widened_attention() {
+  // probabilities to their dtype as a second result. Its softmax differs from any other in rows that see no key.
+  void find_attention_in_steps() {
     std::unordered_map<int64_t, Op*> softmax;
     for (Op& op : program_.ops) {
-      if (op.kind == "_safe_softmax" && !op.outputs.empty() && op.outputs[0]) softmax[op.outputs[0]->id] = &op;
+      if (op.kind == "_safe_softmax") {
+        op.kind = "_softmax";
+        if (!op.outputs.empty() && op.outputs[0]) softmax[op.outputs[0]->id] = &op;
+      }
       if (op.kind != "_to_copy" || op.outputs.empty() || !op.outputs[0] || !is_half(op.outputs[0]->dtype)) continue;
       if (op.args.empty() || !op.args[0].is_object() || !op.args[0].contains("v")) continue;
       const auto found = softmax.find(op.args[0]["v"].get<int64_t>());
