@@ -16,6 +16,7 @@
 namespace parity {
 namespace {
 
+using testing::diagnosis_of;
 using testing::json;
 using testing::ProgramFile;
 using testing::ref;
@@ -58,20 +59,6 @@ const OpResult& row_of(const JobResult& result, const std::string& path) {
   for (const OpResult& row : result.rows)
     if (row.path == path) return row;
   throw std::runtime_error("no row " + path);
-}
-
-// The diagnosis of a program's result (its last tensor of that shape) when a port has `value` there.
-std::string diagnosis_of(ProgramFile& file, const at::Tensor& value) {
-  const Dump dump = file.dump();
-  const Program program = load_program(dump);
-  std::vector<CandidateTensor> tensors = tensors_of(dump, program);
-  CandidateTensor* result = nullptr;
-  for (CandidateTensor& tensor : tensors)
-    if (at::IntArrayRef(tensor.shape) == value.sizes()) result = &tensor;
-  REQUIRE(result != nullptr);
-  result->load = [value] { return value; };
-  const PortPairing pairing = pair_by_name(program, tensors, &program, nullptr);
-  return row_of(run_port_job(dump, program, tensors, pairing, {}), result->path).diagnosis;
 }
 
 }  // namespace

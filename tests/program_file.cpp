@@ -1,5 +1,11 @@
 #include "program_file.hpp"
 
+#include <doctest/doctest.h>
+
+#include "jobs/port_job.hpp"
+#include "pair/candidate.hpp"
+#include "pair/port_pairing.hpp"
+
 namespace parity::testing {
 
 int64_t ProgramFile::leaf(const at::Tensor& tensor, const json& names) {
@@ -59,6 +65,21 @@ std::map<std::string, at::Tensor> replayed(const Dump& dump, Precision precision
   });
   if (report != nullptr) *report = std::move(result);
   return values;
+}
+
+std::string diagnosis_of(ProgramFile& file, const at::Tensor& value) {
+  const Dump dump = file.dump();
+  const Program program = load_program(dump);
+  std::vector<CandidateTensor> tensors = tensors_of(dump, program);
+  CandidateTensor* result = nullptr;
+  for (CandidateTensor& tensor : tensors)
+    if (at::IntArrayRef(tensor.shape) == value.sizes()) result = &tensor;
+  REQUIRE(result != nullptr);
+  result->load = [value] { return value; };
+  const PortPairing pairing = pair_by_name(program, tensors, &program, nullptr);
+  for (const OpResult& row : run_port_job(dump, program, tensors, pairing, {}).rows)
+    if (row.path == result->path) return row.diagnosis;
+  throw std::runtime_error("no row " + result->path);
 }
 
 }  // namespace parity::testing

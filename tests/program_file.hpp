@@ -36,4 +36,7 @@ class ProgramFile {
 std::map<std::string, at::Tensor> replayed(const Dump& dump, Precision precision = Precision::recorded,
                                            ReplayReport* report = nullptr);
 
+/// The diagnosis of a program's result (its last tensor of that shape) when a port has `value` there. Closes the file.
+std::string diagnosis_of(ProgramFile& file, const at::Tensor& value);
+
 }  // namespace parity::testing

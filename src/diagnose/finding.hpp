@@ -21,10 +21,11 @@ struct Finding {
   double null_amplitude = 0;    // largest |amplitude| of the null's arithmetics on the same direction
   double rest = 1;  // squared distance from the changed program, over that from the nearest valid arithmetic: below 1
                     // the change is nearer to what the candidate has than any valid arithmetic
-  double free_size = 0;  // of a change of free size: what it changes before rounding, over the reference's norm
-  double noise = 0;      // squared difference between valid arithmetics, of the candidate's
-  int rank = 0;          // the lowest is named among those that explain equally well
-  double bitwise = -1;   // share of the candidate's elements that the changed program gives bitwise; -1: not measured
+  double free_size = 0;      // of a change of free size: what it changes before rounding, over the reference's norm
+  double noise = 0;          // squared difference between valid arithmetics, of the candidate's
+  bool by_elements = false;  // never named by its size alone
+  int rank = 0;              // the lowest is named among those that explain equally well
+  double bitwise = -1;  // share of the candidate's elements that the changed program gives bitwise; -1: not measured
 
   /// Share of the squared difference that the change explains, with its own amplitude where that is free.
   double explained() const { return fixed_amplitude ? fit.explained : fit.correlation * fit.correlation; }

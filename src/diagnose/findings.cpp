@@ -45,6 +45,11 @@ class Matcher {
     if (is_half(dtype_)) weight_ = 1 / noise_by_element().sqrt();
   }
 
+  std::optional<Finding> match(const FaultHypothesis& hypothesis, const at::Tensor& changed) {
+    add_direction(hypothesis, {changed, recorded_}, recorded_);
+    return found_.empty() ? std::nullopt : std::optional(found_.back());
+  }
+
   std::vector<Finding> run(int final_op) {
     // Rounded as the reference rounds, nothing can differ: there is nothing to explain.
     if (!(difference_ > 0)) return {};
@@ -111,6 +116,7 @@ class Matcher {
     const bool cast = h.gate == Gate::dtype_path;
     Finding f{h.fault, h.detail, h.gate, h.fixed_amplitude, fit({candidate_, base}, direction, cast), 0};
     f.rank = h.rank;
+    f.by_elements = h.by_elements;
     f.noise = noise_ / difference_;
     if (!(f.fit.size > 0)) return;
     f.rest = rest(f.fit.plain.left(h.fixed_amplitude ? 1 : f.fit.amplitude));
@@ -234,6 +240,12 @@ std::vector<Finding> match_hypotheses(const BoundaryEvent& event, const at::Tens
   const at::ScalarType dtype = event.computed[kRecorded].scalar_type();
   if (!at::isFloatingType(dtype) && !at::isComplexType(dtype)) return {};
   return Matcher(event, candidate, hypotheses).run(final_op);
+}
+
+std::optional<Finding> match_value(const BoundaryEvent& event, const at::Tensor& candidate,
+                                   const std::vector<FaultHypothesis>& hypotheses, const FaultHypothesis& hypothesis,
+                                   const at::Tensor& changed) {
+  return Matcher(event, candidate, hypotheses).match(hypothesis, changed);
 }
 
 }  // namespace parity

@@ -1,5 +1,6 @@
 // Which named changes of the reference's program explain what a port has at one boundary.
 #pragma once
+#include <optional>
 #include <vector>
 
 #include "diagnose/faults/catalogue.hpp"
@@ -32,6 +33,12 @@ std::vector<at::Tensor> valid_values(const BoundaryEvent& event, const std::vect
 /// `final_op`: the op that made the boundary's value, -1 for none.
 std::vector<Finding> match_hypotheses(const BoundaryEvent& event, const at::Tensor& candidate,
                                       const std::vector<FaultHypothesis>& hypotheses, int final_op);
+
+/// What `changed`, the value that the reference's program would have at the boundary, explains; nullopt where it is
+/// what the program has.
+std::optional<Finding> match_value(const BoundaryEvent& event, const at::Tensor& candidate,
+                                   const std::vector<FaultHypothesis>& hypotheses, const FaultHypothesis& hypothesis,
+                                   const at::Tensor& changed);
 
 /// The amplitude a for which round(wide + a direction) equals `candidate` at most elements: each element allows an
 /// interval, and the point that most intervals share is found by sorting their ends. Its error falls as 1 / N where

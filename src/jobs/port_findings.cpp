@@ -9,6 +9,7 @@
 
 #include "core/error.hpp"
 #include "diagnose/limits.hpp"
+#include "diagnose/reordered.hpp"
 #include "measure/local.hpp"
 #include "measure/measure.hpp"
 
@@ -16,6 +17,7 @@ namespace parity {
 namespace {
 
 constexpr double kCertain = 99;  // sigma of a bitwise repetition
+constexpr int kOrderRank = 2;    // a named change of the program that moves the same numbers says more
 constexpr int kStaleRank = 2;    // a change that gives the value from the port's own inputs says more
 
 // `difference`, from the reference's own kernels, by far more than valid arithmetics lie apart.
@@ -85,6 +87,7 @@ std::vector<Finding> PortFindings::at(const OpResult& row, const BoundaryEvent& 
   if (!apart) aside_.directions += static_cast<int64_t>(found.size());
   if (!apart && gross)
     for (Finding& f : searched(row, event, value, before, Sought::gross)) found.push_back(std::move(f));
+  if (auto moved = gross ? in_another_order(row, event, value) : std::nullopt) found.push_back(std::move(*moved));
   if (auto older = stale(row, event, value, before.names)) found.push_back(std::move(*older));
   return found;
 }
@@ -158,6 +161,19 @@ std::vector<Finding> PortFindings::searched(const OpResult& row, const BoundaryE
     aside_.warnings.push_back(fmt::format("named changes before {} were not tried: {}", name(row.index), error.what()));
     return {};
   }
+}
+
+std::optional<Finding> PortFindings::in_another_order(const OpResult& row, const BoundaryEvent& event,
+                                                      const at::Tensor& value) const {
+  const std::optional<Reordered> other = reordered(event.computed[kRecorded], value);
+  if (!other) return std::nullopt;
+  FaultHypothesis h{order_fault(catalogue_.index(), final_op(row.index), value.sizes().vec(), *other),
+                    fmt::format("{} at {}", other->detail, name(row.index)),
+                    Gate::logic,
+                    true,
+                    {}};
+  h.rank = kOrderRank;
+  return match_value(event, value, hypotheses_, h, other->value);
 }
 
 std::optional<Finding> PortFindings::stale(const OpResult& row, const BoundaryEvent& event, const at::Tensor& value,

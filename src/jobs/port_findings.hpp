@@ -67,6 +67,8 @@ class PortFindings {
                                 const ValuesBefore& before, Sought sought);
   Stretch stretch_before(const OpResult& row, const BoundaryEvent& event, const at::Tensor& value,
                          const ValuesBefore& before) const;
+  std::optional<Finding> in_another_order(const OpResult& row, const BoundaryEvent& event,
+                                          const at::Tensor& value) const;
   std::optional<Finding> stale(const OpResult& row, const BoundaryEvent& event, const at::Tensor& value,
                                const std::set<std::string>& inputs);
   int final_op(size_t boundary) const;

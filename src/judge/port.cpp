@@ -75,8 +75,7 @@ class PortJudge {
   }
 
   // More error than the reference's own: something more is rounded; less: a rounding is left out. ln R of N independent
-  // elements has a standard deviation of 1 / sqrt(2 N) or less; two equal roundings give 1.41, one
-  // left out of two .71.
+  // elements has a standard deviation of at most 1 / sqrt(2 N); two equal roundings give 1.41, one left out of two .71.
   std::string rounding_by_error() const {
     const double own = e_.recorded_error, other = e_.error;
     const double margin = limits_.ratio_margin.value + limits_.sampling_sigma.value / std::sqrt(count_);
@@ -91,7 +90,7 @@ class PortJudge {
     const Finding* nearest = nullptr;
     double distance = std::log(limits_.size_factor.value);
     for (const Finding& f : findings_) {
-      if (f.gate != Gate::dtype_path || !(f.fit.size > 0)) continue;
+      if (f.gate != Gate::dtype_path || f.by_elements || !(f.fit.size > 0)) continue;
       const double d = std::abs(std::log(e_.error / f.fit.size));
       if (d < distance) nearest = &f, distance = d;
     }
@@ -164,16 +163,17 @@ class PortJudge {
     return error_limit(errors, share * count_, e_.reference_dtype, segment_, limits_);
   }
 
+  Limit settled_limit() const { return limit_of(*e_.settled, e_.settled->share); }
+
   // On all rows, and on those where valid arithmetics agree.
   bool magnitude() {
     if (fp64_ || !number() || e_.forced.count == 0) return false;
     if (beyond(e_, limit_of(e_), "")) return true;
     if (!e_.settled) return false;
-    Limit limit = limit_of(*e_.settled, e_.settled->share);
+    Limit limit = settled_limit();
     limit.statistic = "settled_rows.candidate_error";
-    const std::string where =
-        fmt::format("on the {} of rows where valid arithmetics agree, ", percent(e_.settled->share));
-    return beyond(*e_.settled, limit, where);
+    return beyond(*e_.settled, limit,
+                  fmt::format("on the {} of rows where valid arithmetics agree, ", percent(e_.settled->share)));
   }
 
   bool beyond(const Errors& e, const Limit& limit, const std::string& where) {
@@ -261,7 +261,7 @@ class PortJudge {
     if (fp64_ || !number() || e_.forced.difference_norm == 0) return;
     const double near = std::max(unit_, limits_.fp32_sum_factor.value * std::sqrt(segment_.sum_length) * unit_);
     if (e_.forced.rel_l2 && *e_.forced.rel_l2 <= near) return;
-    const double limit = e_.settled ? limit_of(*e_.settled, e_.settled->share).value : limit_of(e_).value;
+    const double limit = (e_.settled ? settled_limit() : limit_of(e_)).value;
     if (limit < limits_.undecided.value) return;
     row_.verdict = Verdict::inconclusive;
     row_.diagnosis = fmt::format(

@@ -65,7 +65,8 @@ constexpr double kFar = 32, kMostUnsettled = .25, kWorth = .1;
 
 at::Tensor in_rows(const at::Tensor& t) { return t.reshape({-1, t.size(-1)}); }
 
-// The larger of a row's norm and that of all on average: a row of nearly nothing is not far off by itself.
+// By row: how far a valid arithmetic is from the oracle, over the row's norm or that of all on average, whichever is
+// larger: a row of nearly nothing is not far off by itself.
 at::Tensor far_off(const LocalValues& v) {
   const at::Tensor oracle = finite_or_zero(in_rows(v.oracle)), size = oracle.norm(2, -1);
   at::Tensor apart = at::zeros_like(size);

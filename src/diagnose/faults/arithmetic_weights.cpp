@@ -123,6 +123,7 @@ Rewrite held(const WeightPlace& place, Quantised weight, Quantised input) {
 void narrow_weights(const ProgramIndex& program, int index, Hypotheses& to) {
   const std::optional<WeightPlace> place = weight_place(program, index);
   if (!place) return;
+  const size_t before = to.size();
   for (const WeightFormat& f : kWeightFormats) {
     const std::string fault = fmt::format("weights: {}", f.name);
     add_arithmetic(to, program, index, fault, fmt::format("weights held in {}", f.name),
@@ -132,6 +133,7 @@ void narrow_weights(const ProgramIndex& program, int index, Hypotheses& to) {
                      fmt::format("weights held in {}, inputs rounded to {}", f.name, f.input_name),
                      held(*place, f.weight, f.input));
   }
+  for (size_t i = before; i < to.size(); ++i) to[i].by_elements = true;
 }
 
 }  // namespace parity

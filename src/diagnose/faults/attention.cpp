@@ -109,6 +109,27 @@ void fused_masks(const ProgramIndex& program, int index, Hypotheses& to) {
             });
 }
 
+// Each key shares out the queries among itself, in place of each query the keys.
+void fused_axis(const ProgramIndex& program, int index, Hypotheses& to) {
+  add_fault(to, program, index, "wrong normalised axis", "softmax over the queries", [](OpCall& call) {
+    at::Tensor query = call.tensor("query"), key = call.tensor("key"), value = call.tensor("value");
+    if (query.dim() != 4 || query.size(1) % key.size(1) != 0) throw std::runtime_error("no heads");
+    const int64_t repeats = query.size(1) / key.size(1);
+    key = key.repeat_interleave(repeats, 1), value = value.repeat_interleave(repeats, 1);
+    at::Tensor scores = query.matmul(key.mT()) * scale_of(call);  // (batch, heads, queries, keys)
+    at::Tensor mask = call.tensor(mask_name(call));
+    if (call.value("is_causal").toBool())
+      mask = at::ones({scores.size(-2), scores.size(-1)}, scores.options().dtype(at::kBool)).tril();
+    // finite: a key that no query sees is shared out evenly
+    constexpr double kHidden = std::numeric_limits<float>::lowest();
+    if (mask.defined() && mask.scalar_type() == at::kBool) scores = scores.masked_fill(mask.logical_not(), kHidden);
+    if (mask.defined() && mask.scalar_type() != at::kBool) scores = scores + mask.clamp_min(kHidden);
+    Results results = call.run_again();
+    results[0] = scores.softmax(-2).matmul(value);
+    return results;
+  });
+}
+
 // Heads handed out in another order.
 void fused_heads(const ProgramIndex& program, int index, Hypotheses& to) {
   for (const int64_t groups : {2, 3, 4, 8})
@@ -240,6 +261,7 @@ void attention_faults(const ProgramIndex& program, int index, Hypotheses& to) {
   if (op.kind.find("scaled_dot_product") != std::string::npos) {
     fused_scale(program, index, to);
     fused_masks(program, index, to);
+    fused_axis(program, index, to);
     fused_heads(program, index, to);
   }
   if (op.kind == "_softmax") separate(program, index, to);

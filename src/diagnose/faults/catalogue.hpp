@@ -12,6 +12,8 @@
 
 namespace parity {
 
+struct Reordered;
+
 /// One named change of the program, beginning at one op.
 struct FaultHypothesis {
   std::string fault;            // the vocabulary of diagnoses: "norm eps", "GELU form", "shift and scale swapped", …
@@ -25,7 +27,8 @@ struct FaultHypothesis {
   bool valid = false;       // not a fault but another valid algorithm: part of the null distribution
   int rank = 0;             // among hypotheses that explain equally well the lowest is named
   bool arithmetic = false;  // below the cast (arithmetic.hpp): told from its like by how many elements it gives bitwise
-  bool gross = false;       // moves values by far more than any rounding of their width: other weights altogether
+  bool by_elements = false;  // of stored numbers: it is explained element by element or it is not there
+  bool gross = false;        // moves values by far more than any rounding of their width: other weights altogether
 };
 
 /// The half-width dtype among the program's boundaries, if any.
@@ -93,6 +96,10 @@ void order_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void cast_placements(const ProgramIndex& program, int index, Hypotheses& to);
 void fused_attention(const ProgramIndex& program, int index, Hypotheses& to);
 void fused_bias(const ProgramIndex& program, int index, Hypotheses& to);
+
+/// What it is called that a value of that shape, which op `index` makes (-1: none), has its slices in that order.
+std::string order_fault(const ProgramIndex& program, int index, const std::vector<int64_t>& shape,
+                        const Reordered& order);
 
 /// Are only elementwise ops computed otherwise, and only by elementwise ops read with what is kept wide? Then nothing
 /// of the change comes from a sum that a recorded kernel took in another order.

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "diagnose/faults/catalogue.hpp"
+#include "diagnose/reordered.hpp"
 
 namespace parity {
 namespace {
@@ -203,6 +204,12 @@ void channels(const ProgramIndex& program, int index, Hypotheses& to) {
                   fmt::format("channels as ({}, {}) on one side", outer, n / outer), [outer](OpCall& call) {
                     return Results{call.run_again()[0]->unflatten(1, {outer, -1}).transpose(1, 2).flatten(1, 2)};
                   });
+  const std::vector<int64_t> in = shape_of(program, program.argument(index, 0));
+  if (in.size() > 2 && in[1] > 1 && in[1] <= 4)
+    add_fault(to, program, index, "channel order", "colours of the input in reverse", [](OpCall& call) {
+      call.set("input", call.tensor("input").flip({1}));
+      return call.run_again();
+    });
   if (n != 3 && n != 4) return;
   add_fault(to, program, index, "channel order", "colours in reverse",
             [](OpCall& call) { return Results{call.run_again()[0]->flip({1})}; });
@@ -240,7 +247,31 @@ void routing(const ProgramIndex& program, int index, Hypotheses& to) {
   to.push_back(std::move(h));
 }
 
+bool are_heads(const ProgramIndex& program, int index, const std::vector<int64_t>& shape, const Reordered& order) {
+  const Op& op = program.op(index);
+  const int64_t rank = std::ssize(shape), n = shape[order.axis], width = order.width;
+  if (op.kind.find("attention") != std::string::npos) return rank == 4 && order.axis == 1;
+  if (order.axis + 1 < rank) return rank == 4 && become_heads(program, index, n, shape.back());
+  return width > 1 && (become_heads(program, index, n / width, width) || (op.view && behind_attention(program, index)));
+}
+
+// One product for query, key and value, for key and value, or for a gate and what it opens.
+bool are_stacked(const ProgramIndex& program, int index, int64_t features, int64_t width) {
+  const std::string& kind = program.op(index).kind;
+  const bool product = kind == "convolution" || kind == "addmm" || kind == "mm" || kind == "linear";
+  return product && (features == 2 * width || features == 3 * width);
+}
+
 }  // namespace
+
+std::string order_fault(const ProgramIndex& program, int index, const std::vector<int64_t>& shape,
+                        const Reordered& order) {
+  const int64_t rank = std::ssize(shape);
+  const bool channels = order.axis + 1 == rank || (order.axis == 1 && rank > 2);
+  if (index >= 0 && are_heads(program, index, shape, order)) return "permuted heads";
+  if (index >= 0 && channels && are_stacked(program, index, shape[order.axis], order.width)) return "weights swapped";
+  return channels ? "channel order" : "element order";
+}
 
 void order_faults(const ProgramIndex& program, int index, Hypotheses& to) {
   const Op& op = program.op(index);

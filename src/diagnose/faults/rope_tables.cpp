@@ -101,31 +101,42 @@ void shifted_rows(const ProgramIndex& program, int index, Hypotheses& to) {
   });
 }
 
-// Of angles (…, positions, frequencies).
+// Of angles (…, positions, frequencies): f_i = base^(-i / half), each of them once, twice side by side, or all of them
+// again (halves; a part of its own for each axis of an image).
 struct Frequencies {
-  explicit Frequencies(const at::Tensor& angles) : each(step_of(angles).abs()) {
+  explicit Frequencies(const at::Tensor& angles) : each(each_of(angles)) {
     const int64_t n = each.size(-1);
-    if (n < 2) throw std::runtime_error("one frequency only");
-    half = each.select(-1, 0).equal(each.select(-1, n / 2)) ? n / 2 : n;  // cat(angles, angles)
-    log_ratio = (each.narrow(-1, 1, 1) / each.narrow(-1, 0, 1)).log().abs().flatten()[0].item<double>();
-    if (!(log_ratio > 0)) throw std::runtime_error("no frequencies");
+    const auto like_first = [&](int64_t i) { return each.select(-1, 0).equal(each.select(-1, i)); };
+    while (side_by_side < n && like_first(side_by_side)) ++side_by_side;
+    int64_t again = side_by_side;
+    while (again < n && !like_first(again)) ++again;
+    half = again / side_by_side;
+    if (half < 2) throw std::runtime_error("one frequency only");
+    log_ratio = (each.narrow(-1, side_by_side, 1) / each.narrow(-1, 0, 1)).log().abs().flatten()[0].item<double>();
+    if (!(log_ratio > 0) || !std::isfinite(log_ratio)) throw std::runtime_error("no frequencies");
   }
 
   static at::Tensor step_of(const at::Tensor& angles) { return angles.narrow(-2, 1, 1) - angles.narrow(-2, 0, 1); }
+  // An image's second position has moved along one axis alone: there the smallest angle is that of position 1.
+  static at::Tensor each_of(const at::Tensor& angles) {
+    const at::Tensor step = step_of(angles).abs();
+    if (step.ne(0).all().item<bool>()) return step;
+    return angles.abs().masked_fill(angles.eq(0), std::numeric_limits<double>::infinity()).amin({-2}, true);
+  }
 
-  // f_i = base^(-i / half): the ratio of the first two gives the base.
+  // The ratio of the first two gives the base.
   double base() const { return std::exp(log_ratio * static_cast<double>(half)); }
 
   // By their base alone: not scaled for longer texts, as YaRN and Llama 3 scale the slow ones.
   at::Tensor plain() const { return plain(log_ratio); }
   at::Tensor plain(double ratio) const {
-    const at::Tensor place = at::arange(each.size(-1), each.options()).remainder(half);
+    const at::Tensor place = at::arange(each.size(-1), each.options()).div(side_by_side).floor().remainder(half);
     return each.narrow(-1, 0, 1) * (-ratio * place).exp();
   }
   bool scaled() const { return (plain() / each - 1).abs().max().item<double>() >= kRecognition.listed; }
 
   at::Tensor each;
-  int64_t half = 0;
+  int64_t side_by_side = 1, half = 0;
   double log_ratio = 0;
 };
 
@@ -171,6 +182,10 @@ void angles(const ProgramIndex& program, int index, Hypotheses& to) {
   const auto step = Frequencies::step_of;
   add("position off by one", "positions + 1", [step](const at::Tensor& a) { return a + step(a); });
   add("position off by one", "positions - 1", [step](const at::Tensor& a) { return a - step(a); });
+  if (value->shape.size() == 2)  // a time for each sample, by frequencies of which the first is 1
+    for (const int64_t by : {-1, 1})
+      add("position off by one", fmt::format("times {:+d}", by),
+          [by](const at::Tensor& a) { return a + by * a / a.narrow(-1, 0, 1); });
   for (const OtherBase& base : other_bases())
     add("RoPE theta", base.words(), [base](const at::Tensor& a) { return rotated_by(a, base); });
   add("RoPE theta", "frequencies by their base alone, none of them scaled", not_scaled);

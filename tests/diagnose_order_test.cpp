@@ -1,0 +1,148 @@
+// The right numbers in the wrong places: values in another order, and the same of what an op takes in.
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "diagnose/reordered.hpp"
+#include "program_file.hpp"
+
+namespace parity {
+namespace {
+
+using testing::diagnosis_of;
+using testing::json;
+using testing::ProgramFile;
+using testing::ref;
+
+constexpr const char* kAttention = "aten::_scaled_dot_product_flash_attention_for_cpu";
+
+std::string order_of(const at::Tensor& right, const at::Tensor& candidate) {
+  const std::optional<Reordered> found = reordered(right, candidate);
+  if (found) CHECK(found->value.sizes() == right.sizes());
+  return found ? found->detail : "";
+}
+
+at::Tensor heads_exchanged(const at::Tensor& t) {
+  return at::cat({t.narrow(-1, 8, 8), t.narrow(-1, 0, 8), t.narrow(-1, 16, 16)}, -1);
+}
+
+}  // namespace
+
+TEST_CASE("order: what a value's slices are exchanged with is told, whatever the dtype rounds") {
+  at::manual_seed(1);
+  const at::Tensor x = at::randn({2, 5, 32});
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+    const auto in = [dtype](const at::Tensor& t) { return t.to(dtype); };
+    CHECK(order_of(x, in(heads_exchanged(x))) == "slices of axis 2: 0 to 7 and 8 to 15 exchanged");
+    CHECK(order_of(x, in(x.flip({2}))) == "slices of axis 2 in reverse");
+    CHECK(order_of(x, in(x.unflatten(2, {4, 8}).flip({2}).flatten(2))) == "slices of axis 2 in reverse, 8 at a time");
+    CHECK(order_of(x, in(x.roll({1}, {1}))) == "slices of axis 1 turned by 4");
+    CHECK(order_of(x, in(x.flip({0}))) == "slices of axis 0: 0 and 1 exchanged");
+    CHECK(order_of(x, in(x.unflatten(2, {4, 8}).transpose(2, 3).flatten(2))) ==
+          "slices of axis 2 in another order, 30 of 32 elsewhere");
+  }
+  const at::Tensor square = at::randn({3, 7, 7});
+  CHECK(order_of(square, square.transpose(1, 2)) == "axes 1 and 2 exchanged");
+}
+
+TEST_CASE("order: padding stays where it is, and other values are in no order") {
+  at::manual_seed(2);
+  at::Tensor x = at::randn({2, 6, 16});
+  x.narrow(1, 4, 2).zero_();
+  CHECK(order_of(x, at::cat({x.narrow(1, 1, 1), x.narrow(1, 0, 1), x.narrow(1, 2, 4)}, 1)) ==
+        "slices of axis 1: 0 and 1 exchanged");
+  CHECK(order_of(x, x).empty());
+  CHECK(order_of(x, x * 1.01).empty());
+  CHECK(order_of(x, at::randn({2, 6, 16})).empty());
+  CHECK(order_of(at::ones({1}), at::zeros({1})).empty());
+}
+
+TEST_CASE("order: two heads of a projection exchanged are permuted heads, features elsewhere channels") {
+  at::manual_seed(3);
+  const at::Tensor x = at::randn({6, 32}), w = at::randn({32, 32});
+  const at::Tensor y = x.mm(w);
+  for (const bool attention : {true, false}) {
+    CAPTURE(attention);
+    ProgramFile file("projection.h5");
+    const int64_t product = file.op("aten::mm", {ref(file.leaf(x)), ref(file.leaf(w))}, {y});
+    if (attention) {
+      const at::Tensor q = y.view({1, 6, 4, 8}).transpose(1, 2);
+      const auto [result, sums] = at::_scaled_dot_product_flash_attention_for_cpu(q, q, q);
+      const int64_t view =
+          file.op("aten::view", {ref(product), json{1, 6, 4, 8}}, {y.view({1, 6, 4, 8})}, {}, {{"view", true}});
+      const int64_t heads = file.op("aten::transpose.int", {ref(view), 1, 2}, {q}, {}, {{"view", true}});
+      file.op(kAttention, {ref(heads), ref(heads), ref(heads)}, {result, sums});
+    }
+    const std::string said = diagnosis_of(file, heads_exchanged(y));
+    CHECK(said.starts_with(attention ? "permuted heads (slices of axis 1: 0 to 7 and 8 to 15 exchanged"
+                                     : "channel order (slices of axis 1: 0 to 7 and 8 to 15 exchanged"));
+  }
+}
+
+TEST_CASE("order: parts of one product for query, key and value stacked otherwise are swapped weights") {
+  at::manual_seed(6);
+  const at::Tensor x = at::randn({6, 24}), w = at::randn({24, 24}), y = x.mm(w);
+  ProgramFile file("stacked.h5");
+  file.op("aten::mm", {ref(file.leaf(x)), ref(file.leaf(w))}, {y});
+  CHECK(diagnosis_of(file, y.roll({8}, {1})).starts_with("weights swapped (slices of axis 1 turned by 16"));
+}
+
+TEST_CASE("order: the result of attention with its heads in reverse, and softmax over the queries") {
+  at::manual_seed(4);
+  const at::Tensor q = at::randn({2, 4, 6, 8}), k = at::randn({2, 2, 6, 8}), v = at::randn({2, 2, 6, 8});
+  const at::Tensor keys = k.repeat_interleave(2, 1), values = v.repeat_interleave(2, 1);
+  for (const bool causal : {false, true}) {
+    CAPTURE(causal);
+    const auto [result, sums] = at::_scaled_dot_product_flash_attention_for_cpu(q, keys, values, 0, causal);
+    const auto recorded = [&](const std::string& name) {
+      auto file = std::make_unique<ProgramFile>(name);
+      const json read = {ref(file->leaf(q)), ref(file->leaf(k)), ref(file->leaf(v)), 0.0, causal};
+      file->op(kAttention, read, {result, sums});
+      return file;
+    };
+    CHECK(diagnosis_of(*recorded("reverse.h5"), result.flip({1})).starts_with("permuted heads"));
+    at::Tensor scores = q.matmul(keys.mT()) / std::sqrt(8.0);
+    if (causal) scores = scores.masked_fill(at::ones({6, 6}, at::kBool).tril().logical_not(), -1e30);
+    CHECK(
+        diagnosis_of(*recorded("queries.h5"), scores.softmax(-2).matmul(values)).starts_with("wrong normalised axis"));
+  }
+}
+
+TEST_CASE("order: an image whose colours are in reverse") {
+  at::manual_seed(5);
+  const at::Tensor image = at::randn({1, 3, 9, 9}), w = at::randn({5, 3, 3, 3});
+  ProgramFile file("colours.h5");
+  const json ones = {1, 1}, none = {0, 0};
+  file.op("aten::convolution", {ref(file.leaf(image)), ref(file.leaf(w)), nullptr, ones, none, ones, false, none, 1},
+          {at::conv2d(image, w)});
+  CHECK(
+      diagnosis_of(file, at::conv2d(image.flip({1}), w)).starts_with("channel order (colours of the input in reverse"));
+}
+
+TEST_CASE("order: the base of frequencies laid side by side, or of a part for each axis of an image") {
+  const auto frequencies = [](double base) { return (at::arange(4, at::kDouble) * (-std::log(base) / 4)).exp(); };
+  const auto side_by_side = [&](double base) {
+    return at::outer(at::arange(6, at::kDouble), frequencies(base)).repeat_interleave(2, 1).to(at::kFloat);
+  };
+  const auto by_axis = [&](double base) {
+    const at::Tensor place = at::arange(12, at::kDouble), rows = place.div(4).floor(), columns = place.remainder(4);
+    return at::cat({at::outer(rows, frequencies(base)), at::outer(columns, frequencies(base))}, 1).to(at::kFloat);
+  };
+  const auto diagnosis = [](const at::Tensor& right, const at::Tensor& wrong) {
+    ProgramFile file("frequencies.h5");
+    file.op("aten::cos", {ref(file.leaf(right))}, {right.cos()});
+    return diagnosis_of(file, wrong.cos());
+  };
+  CHECK(diagnosis(side_by_side(1e4), side_by_side(1e5)).starts_with("RoPE theta (base 100000"));
+  CHECK(diagnosis(by_axis(1e4), by_axis(5e5)).starts_with("RoPE theta (base 500000"));
+}
+
+TEST_CASE("order: the times of a diffusion model's steps one too large") {
+  const at::Tensor times = at::tensor({700.0, 23.0}).unsqueeze(1), step = (at::arange(8) * -.9).exp();
+  const at::Tensor angles = times * step;
+  ProgramFile file("times.h5");
+  file.op("aten::sin", {ref(file.leaf(angles))}, {angles.sin()});
+  CHECK(diagnosis_of(file, ((times + 1) * step).sin()).starts_with("position off by one (times +1"));
+}
+
+}  // namespace parity
