@@ -78,6 +78,7 @@ double distance(const at::Tensor& a, const at::Tensor& b) { return measure_sums(
 }  // namespace
 
 std::optional<Reordered> reordered(const at::Tensor& right, const at::Tensor& candidate) {
+  if (!at::isFloatingType(right.scalar_type()) || !at::isFloatingType(candidate.scalar_type())) return std::nullopt;
   std::optional<Reordered> best;
   double least = distance(right, candidate);
   const auto offer = [&](Reordered other) {

@@ -132,8 +132,7 @@ void clamp_limits(const ProgramIndex& program, int index, Hypotheses& to) {
 }
 
 // Another function for a fused one.
-void another_function(const ProgramIndex& program, int index, Hypotheses& to) {
-  const std::string& kind = program.op(index).kind;
+void another_function(const ProgramIndex& program, int index, std::string_view kind, Hypotheses& to) {
   instead(program, index, "activation", "left out", left_out, to);
   if (kind == "gelu") {
     if (program.op(index).kwargs.value("approximate", std::string("none")) == "tanh")
@@ -161,8 +160,9 @@ void another_function(const ProgramIndex& program, int index, Hypotheses& to) {
 void activation_faults(const ProgramIndex& program, int index, Hypotheses& to) {
   const Op& op = program.op(index);
   if (op.kind == "gelu" || op.kind == "silu") narrow(program, index, to);
-  if (op.kind == "gelu" || op.kind == "silu" || op.kind == "relu")
-    another_function(program, index, to);
+  const std::string_view kind = std::string_view(op.kind).substr(0, op.kind.find_last_not_of('_') + 1);  // relu_
+  if (kind == "gelu" || kind == "silu" || kind == "relu")
+    another_function(program, index, kind, to);
   else
     whole_module(program, index, to);
   if (op.name == "aten::mul.Tensor" && program.number(index, 1) && program.ahead(index, "sigmoid", 1) >= 0)

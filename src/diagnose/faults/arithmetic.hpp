@@ -35,6 +35,8 @@ void as_floats(OpCall& call);
 /// What a result is rounded to: the replay's dtype there.
 at::ScalarType result_dtype(const OpCall& call);
 
+/// A stored weight, seen through views.
+bool is_weight(const ProgramIndex& program, int64_t id);
 /// Names of the operands of a product; empty when the op is none.
 struct Operands {
   std::string_view left, right;

@@ -8,7 +8,6 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <span>
 #include <stdexcept>
 
 #include "core/dtype_kind.hpp"
@@ -100,6 +99,7 @@ std::vector<Cached> cached_operands(const ProgramIndex& program, int index) {
   const Operands names = operands_of(op);
   if (names.left.empty() || op.kind == "convolution" || op.kind == "addmm" || op.kind == "linear") return {};
   const int64_t left = program.argument(index, op.kind == "baddbmm" ? 1 : 0);
+  if (is_weight(program, program.argument(index, op.kind == "baddbmm" ? 2 : 1))) return {};  // a router's, say
   if (const int made = program.producer(left); made >= 0 && program.behind(made, "_softmax", kBetween / 2) >= 0)
     return {{names.right, -1}};                                                     // (…, tokens, width)
   if (program.ahead(index, "_softmax", kBetween) >= 0) return {{names.right, -2}};  // transposed: (…, width, tokens)
@@ -166,9 +166,12 @@ Results attention_in_steps(OpCall& call, const AttentionSteps& steps) {
 
 void cached_keys_and_values(const ProgramIndex& program, int index, Hypotheses& to) {
   const std::vector<Cached> operands = cached_operands(program, index);
-  for (const NamedCache& c : operands.empty() ? std::span<const NamedCache>() : std::span<const NamedCache>(kCaches))
+  if (operands.empty()) return;
+  for (const NamedCache& c : kCaches) {
     add_arithmetic(to, program, index, fmt::format("kv cache: {}", c.name),
                    fmt::format("keys and values held in {}", c.name), cached_in(operands, c.format));
+    to.back().by_elements = true;
+  }
 }
 
 void attention_steps(const ProgramIndex& program, int index, Hypotheses& to) {

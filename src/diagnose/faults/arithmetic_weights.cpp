@@ -72,18 +72,6 @@ constexpr std::array kWeightFormats{
     WeightFormat{"int4 asymmetric, groups of 64", int4_asymmetric<64>},
     WeightFormat{"int4 asymmetric, groups of 128", int4_asymmetric<128>}};
 
-// A stored weight, seen through views.
-bool is_weight(const ProgramIndex& program, int64_t id) {
-  constexpr int kViews = 4;
-  for (int steps = 0; id >= 0 && steps <= kViews; ++steps) {
-    if (program.leaf(id) != nullptr) return true;
-    const int made = program.producer(id);
-    if (made < 0 || !program.op(made).view) return false;
-    id = program.argument(made, 0);
-  }
-  return false;
-}
-
 // Where an op has its weight, and its axis that is summed over; the other operand's is always the last but for
 // convolutions.
 struct WeightPlace {
@@ -119,6 +107,17 @@ Rewrite held(const WeightPlace& place, Quantised weight, Quantised input) {
 }
 
 }  // namespace
+
+bool is_weight(const ProgramIndex& program, int64_t id) {
+  constexpr int kViews = 4;
+  for (int steps = 0; id >= 0 && steps <= kViews; ++steps) {
+    if (program.leaf(id) != nullptr) return true;
+    const int made = program.producer(id);
+    if (made < 0 || !program.op(made).view) return false;
+    id = program.argument(made, 0);
+  }
+  return false;
+}
 
 void narrow_weights(const ProgramIndex& program, int index, Hypotheses& to) {
   const std::optional<WeightPlace> place = weight_place(program, index);

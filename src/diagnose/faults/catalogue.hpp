@@ -27,7 +27,7 @@ struct FaultHypothesis {
   bool valid = false;       // not a fault but another valid algorithm: part of the null distribution
   int rank = 0;             // among hypotheses that explain equally well the lowest is named
   bool arithmetic = false;  // below the cast (arithmetic.hpp): told from its like by how many elements it gives bitwise
-  bool by_elements = false;  // of stored numbers: it is explained element by element or it is not there
+  bool by_elements = false;  // of numbers that are held: it is explained element by element or it is not there
   bool gross = false;        // moves values by far more than any rounding of their width: other weights altogether
 };
 

@@ -105,12 +105,13 @@ void shifted_rows(const ProgramIndex& program, int index, Hypotheses& to) {
 // again (halves; a part of its own for each axis of an image).
 struct Frequencies {
   explicit Frequencies(const at::Tensor& angles) : each(each_of(angles)) {
-    const int64_t n = each.size(-1);
-    const auto like_first = [&](int64_t i) { return each.select(-1, 0).equal(each.select(-1, i)); };
-    while (side_by_side < n && like_first(side_by_side)) ++side_by_side;
-    int64_t again = side_by_side;
-    while (again < n && !like_first(again)) ++again;
-    half = again / side_by_side;
+    const at::Tensor row = each.reshape({-1, each.size(-1)})[0].to(at::kDouble).contiguous();
+    const double* f = row.const_data_ptr<double>();
+    const int64_t n = row.numel();
+    while (side_by_side < n && f[side_by_side] == f[0]) ++side_by_side;
+    int64_t end = side_by_side;  // of a part: frequencies fall, up to the first one of the next part
+    while (end < n && f[end] <= f[end - 1]) ++end;
+    half = end / side_by_side;
     if (half < 2) throw std::runtime_error("one frequency only");
     log_ratio = (each.narrow(-1, side_by_side, 1) / each.narrow(-1, 0, 1)).log().abs().flatten()[0].item<double>();
     if (!(log_ratio > 0) || !std::isfinite(log_ratio)) throw std::runtime_error("no frequencies");
@@ -122,6 +123,12 @@ struct Frequencies {
     const at::Tensor step = step_of(angles).abs();
     if (step.ne(0).all().item<bool>()) return step;
     return angles.abs().masked_fill(angles.eq(0), std::numeric_limits<double>::infinity()).amin({-2}, true);
+  }
+
+  // Over the first one of their part, so that it does not matter by what the positions go up.
+  at::Tensor relative() const {
+    const at::Tensor place = at::arange(each.size(-1), each.options().dtype(at::kLong));
+    return each / each.index_select(-1, place - place.remainder(side_by_side * half));
   }
 
   // The ratio of the first two gives the base.
@@ -142,7 +149,7 @@ struct Frequencies {
 
 at::Tensor rotated_by(const at::Tensor& angles, const OtherBase& base) {
   const Frequencies f(angles);
-  return angles * f.each.pow(std::log(base.of(f.base())) / std::log(f.base()) - 1);
+  return angles * f.relative().pow(std::log(base.of(f.base())) / std::log(f.base()) - 1);
 }
 
 at::Tensor not_scaled(const at::Tensor& angles) {

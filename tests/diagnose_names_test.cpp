@@ -1,4 +1,4 @@
-// The right numbers in the wrong places: values in another order, and the same of what an op takes in.
+// What names of faults are found: the right numbers in the wrong places, and the same of what an op takes in.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -28,7 +28,7 @@ at::Tensor heads_exchanged(const at::Tensor& t) {
 
 }  // namespace
 
-TEST_CASE("order: what a value's slices are exchanged with is told, whatever the dtype rounds") {
+TEST_CASE("names: what a value's slices are exchanged with is told, whatever the dtype rounds") {
   at::manual_seed(1);
   const at::Tensor x = at::randn({2, 5, 32});
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
@@ -45,7 +45,7 @@ TEST_CASE("order: what a value's slices are exchanged with is told, whatever the
   CHECK(order_of(square, square.transpose(1, 2)) == "axes 1 and 2 exchanged");
 }
 
-TEST_CASE("order: padding stays where it is, and other values are in no order") {
+TEST_CASE("names: padding stays where it is, and other values are in no order") {
   at::manual_seed(2);
   at::Tensor x = at::randn({2, 6, 16});
   x.narrow(1, 4, 2).zero_();
@@ -55,9 +55,13 @@ TEST_CASE("order: padding stays where it is, and other values are in no order") 
   CHECK(order_of(x, x * 1.01).empty());
   CHECK(order_of(x, at::randn({2, 6, 16})).empty());
   CHECK(order_of(at::ones({1}), at::zeros({1})).empty());
+  for (const at::ScalarType dtype : {at::kLong, at::kBool, at::kComplexFloat}) {
+    const at::Tensor whole = at::arange(12).view({3, 4}).to(dtype);
+    CHECK(order_of(whole, whole.flip({1})).empty());
+  }
 }
 
-TEST_CASE("order: two heads of a projection exchanged are permuted heads, features elsewhere channels") {
+TEST_CASE("names: two heads of a projection exchanged are permuted heads, features elsewhere channels") {
   at::manual_seed(3);
   const at::Tensor x = at::randn({6, 32}), w = at::randn({32, 32});
   const at::Tensor y = x.mm(w);
@@ -79,7 +83,7 @@ TEST_CASE("order: two heads of a projection exchanged are permuted heads, featur
   }
 }
 
-TEST_CASE("order: parts of one product for query, key and value stacked otherwise are swapped weights") {
+TEST_CASE("names: parts of one product for query, key and value stacked otherwise are swapped weights") {
   at::manual_seed(6);
   const at::Tensor x = at::randn({6, 24}), w = at::randn({24, 24}), y = x.mm(w);
   ProgramFile file("stacked.h5");
@@ -87,7 +91,7 @@ TEST_CASE("order: parts of one product for query, key and value stacked otherwis
   CHECK(diagnosis_of(file, y.roll({8}, {1})).starts_with("weights swapped (slices of axis 1 turned by 16"));
 }
 
-TEST_CASE("order: the result of attention with its heads in reverse, and softmax over the queries") {
+TEST_CASE("names: the result of attention with its heads in reverse, and softmax over the queries") {
   at::manual_seed(4);
   const at::Tensor q = at::randn({2, 4, 6, 8}), k = at::randn({2, 2, 6, 8}), v = at::randn({2, 2, 6, 8});
   const at::Tensor keys = k.repeat_interleave(2, 1), values = v.repeat_interleave(2, 1);
@@ -108,7 +112,7 @@ TEST_CASE("order: the result of attention with its heads in reverse, and softmax
   }
 }
 
-TEST_CASE("order: an image whose colours are in reverse") {
+TEST_CASE("names: an image whose colours are in reverse") {
   at::manual_seed(5);
   const at::Tensor image = at::randn({1, 3, 9, 9}), w = at::randn({5, 3, 3, 3});
   ProgramFile file("colours.h5");
@@ -119,13 +123,18 @@ TEST_CASE("order: an image whose colours are in reverse") {
       diagnosis_of(file, at::conv2d(image.flip({1}), w)).starts_with("channel order (colours of the input in reverse"));
 }
 
-TEST_CASE("order: the base of frequencies laid side by side, or of a part for each axis of an image") {
+TEST_CASE("names: the base of frequencies laid side by side, or of a part for each axis of an image") {
   const auto frequencies = [](double base) { return (at::arange(4, at::kDouble) * (-std::log(base) / 4)).exp(); };
   const auto side_by_side = [&](double base) {
     return at::outer(at::arange(6, at::kDouble), frequencies(base)).repeat_interleave(2, 1).to(at::kFloat);
   };
   const auto by_axis = [&](double base) {
     const at::Tensor place = at::arange(12, at::kDouble), rows = place.div(4).floor(), columns = place.remainder(4);
+    return at::cat({at::outer(rows, frequencies(base)), at::outer(columns, frequencies(base))}, 1).to(at::kFloat);
+  };
+  const auto resized = [&](double base) {  // of an image of other sizes than those that were learnt
+    const at::Tensor place = at::arange(12, at::kDouble), rows = place.div(4).floor() * 5,
+                     columns = place.remainder(4) * 3;
     return at::cat({at::outer(rows, frequencies(base)), at::outer(columns, frequencies(base))}, 1).to(at::kFloat);
   };
   const auto diagnosis = [](const at::Tensor& right, const at::Tensor& wrong) {
@@ -135,9 +144,19 @@ TEST_CASE("order: the base of frequencies laid side by side, or of a part for ea
   };
   CHECK(diagnosis(side_by_side(1e4), side_by_side(1e5)).starts_with("RoPE theta (base 100000"));
   CHECK(diagnosis(by_axis(1e4), by_axis(5e5)).starts_with("RoPE theta (base 500000"));
+  CHECK(diagnosis(resized(1e4), resized(5e5)).starts_with("RoPE theta (base 500000"));
 }
 
-TEST_CASE("order: the times of a diffusion model's steps one too large") {
+TEST_CASE("names: another activation where the value is written over") {
+  at::manual_seed(7);
+  const at::Tensor x = at::randn({6, 24}), w = at::randn({24, 24}), y = x.mm(w);
+  ProgramFile file("in_place.h5");
+  const int64_t product = file.op("aten::mm", {ref(file.leaf(x)), ref(file.leaf(w))}, {y}, {}, {{"store", false}});
+  file.op("aten::relu_", {ref(product)}, {y.relu()}, {}, {{"ids", {product}}});
+  CHECK(diagnosis_of(file, at::gelu(y)).starts_with("activation (GELU for ReLU"));
+}
+
+TEST_CASE("names: the times of a diffusion model's steps one too large") {
   const at::Tensor times = at::tensor({700.0, 23.0}).unsqueeze(1), step = (at::arange(8) * -.9).exp();
   const at::Tensor angles = times * step;
   ProgramFile file("times.h5");
