@@ -136,6 +136,29 @@ TEST_CASE("judge: what softmax takes of one element alone cannot show, and leave
   }
 }
 
+TEST_CASE("judge: query and key of attention to one key cannot show, a number given to all elements does") {
+  at::manual_seed(6);
+  const at::Tensor x = at::randn({1, 2, 6, 8}), w = at::randn({8, 8}), q = x.matmul(w);
+  const at::Tensor key = at::randn({1, 2, 1, 8}), values = at::randn({1, 2, 1, 8}), mix = at::randn({1});
+  const auto [seen, sums] = at::_scaled_dot_product_flash_attention_for_cpu(q, key, values);
+  for (const bool one_key : {true, false}) {
+    CAPTURE(one_key);
+    ProgramFile file("one-key.h5");
+    const int64_t in = file.leaf(x, {"inputs/0/x"}), weight = file.leaf(w, {"weights/to_q"}),
+                  other = file.leaf(key, {"inputs/0/key"}), given = file.leaf(values, {"inputs/0/value"}),
+                  factor = file.leaf(mix, {"weights/mix_factor"});
+    const int64_t query = file.op("aten::matmul", {ref(in), ref(weight)}, {q});
+    const int64_t result = one_key ? file.op("aten::_scaled_dot_product_flash_attention_for_cpu",
+                                             {ref(query), ref(other), ref(given)}, {seen, sums})
+                                   : file.op("aten::add.Tensor", {ref(query), ref(given)}, {q + values});
+    const int64_t spread = file.op("aten::expand", {ref(factor), json{8}}, {mix.expand({8})}, {}, {{"view", true}});
+    const int64_t scale = file.op("aten::sigmoid", {ref(spread)}, {mix.expand({8}).sigmoid()});
+    const at::Tensor whole = (one_key ? seen : q + values) * mix.expand({8}).sigmoid();
+    file.op("aten::mul.Tensor", {ref(result), ref(scale)}, {whole});
+    CHECK(exit_status(judged_with(file, {}, {"~/mul.0"})) == 0);
+  }
+}
+
 TEST_CASE("judge: a reference that does not reproduce itself here is not trusted") {
   at::manual_seed(5);
   const at::Tensor x = at::randn({6, 8}), w = at::randn({8, 8}), right = x.mm(w);

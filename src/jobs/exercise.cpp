@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 
 #include "core/dtype_kind.hpp"
 
@@ -35,9 +36,28 @@ bool takes_nothing_over(const Op& op) {
   return axis >= -axes && axis < axes && shape[static_cast<size_t>(axis < 0 ? axis + axes : axis)] == 1;
 }
 
+int64_t value_of(const Op& op, size_t position) {
+  const bool given = op.args.size() > position && op.args[position].is_object() && op.args[position].contains("v");
+  return given ? op.args[position]["v"].get<int64_t>() : -1;
+}
+
+// Query and key of attention to a single key: its result is the value, whatever they are.
+std::set<int64_t> without_effect(const Op& op, const std::function<at::Tensor(int64_t id)>& value) {
+  if (op.kind.find("scaled_dot_product") == std::string::npos) return {};
+  const int64_t query = value_of(op, 0), key = value_of(op, 1), values = value_of(op, 2);
+  const at::Tensor keys = key < 0 ? at::Tensor() : value(key);  // (batch, heads, keys, width)
+  if (!keys.defined() || keys.dim() < 2 || keys.size(-2) != 1) return {};
+  std::set<int64_t> ids{query, key};
+  ids.erase(values);
+  return ids;
+}
+
 bool is_constant_float(const at::Tensor& t) {
   return t.defined() && t.dim() > 0 && is_float(t.scalar_type()) && is_constant(t);
 }
+
+// A number that is given to every element is not lost in them.
+bool is_one_float(const at::Tensor& t) { return t.defined() && is_float(t.scalar_type()) && t.numel() == 1; }
 
 }  // namespace
 
@@ -63,15 +83,17 @@ const Exercise::Reach* Exercise::find(int64_t id) const {
 void Exercise::ran(int op, const std::function<at::Tensor(int64_t id)>& value) {
   const OpFlow& flow = flow_.ops[op];
   if (flow.fresh.empty() && flow.writes.empty()) return;
+  const std::set<int64_t> idle = without_effect(program_.ops[static_cast<size_t>(op)], value);
   const auto joined = [&](bool destroys) {
     Reach reach{Leaves(program_.leaves.size(), false), Leaves(program_.leaves.size(), false)};
     if (takes_nothing_over(program_.ops[static_cast<size_t>(op)])) return reach;
     for (const int64_t id : flow.reads) {
       const Reach* from = find(id);
-      if (from == nullptr) continue;
+      if (from == nullptr || idle.contains(id)) continue;
       join(reach.computed_from, from->computed_from);
       // A constant made of something that is not: what was in that is lost here.
-      if (!destroys || is_constant_float(value(id))) join(reach.moves_with, from->moves_with);
+      if (!destroys || is_constant_float(value(id)) || is_one_float(value(id)))
+        join(reach.moves_with, from->moves_with);
     }
     return reach;
   };

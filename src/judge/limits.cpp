@@ -53,6 +53,7 @@ constexpr Entry kEntries[] = {
     {"null_gain_factor", &Thresholds::null_gain_factor},
     {"fp32_gain_in_u", &Thresholds::fp32_gain_in_u},
     {"elementwise_library", &Thresholds::elementwise_library},
+    {"fitted_sigma", &Thresholds::fitted_sigma},
     {"cast_in_null", &Thresholds::cast_in_null},
     {"cast_units", &Thresholds::cast_units},
     {"equally_good", &Thresholds::equally_good},

@@ -46,6 +46,10 @@ struct Thresholds {
       "of the squared distance from the nearest valid arithmetic: nearer than rounding noise alone can "
       "bring an unrounded value (half of it), the amplitude of valid arithmetics no longer counts"};
   Threshold whole_sigma{8, "Fisher's transform of the correlation: a few hundred directions are tried on a tensor"};
+  Threshold fitted_sigma{3.5,
+                         "a change whose size is chosen by which elements round another way, however much it explains: "
+                         "a dozen of one sign "
+                         "(2^-12); one or two turn over under any other kernel, and some size of an eps does so, too"};
   Threshold free_amplitude{
       4,
       "a change of free size is named where its amplitude is 1 within this factor; other sizes are other hypotheses"};

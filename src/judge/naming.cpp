@@ -67,6 +67,7 @@ std::vector<const Finding*> equally_good_names(const Finding& best, const std::v
 
 bool explains_the_difference(const Finding& f, bool half_width, const Thresholds& limits) {
   if (!(f.rest < limits.nearer.value)) return false;
+  if (f.fitted && std::abs(f.fit.sigma()) < limits.fitted_sigma.value) return false;
   const bool cast = f.gate == Gate::dtype_path && half_width;
   const double most = (cast ? limits.whole_cast : limits.whole).value;
   if (f.explained() > most && f.fit.fisher() > limits.whole_sigma.value) return true;
