@@ -23,7 +23,7 @@ struct Finding {
                     // the change is nearer to what the candidate has than any valid arithmetic
   double free_size = 0;      // of a change of free size: what it changes before rounding, over the reference's norm
   double noise = 0;          // squared difference between valid arithmetics, of the candidate's
-  bool fitted = false;       // of free size, and that was chosen by which elements round another way
+  bool fitted = false;       // of free size, below a rounding, and chosen by which elements round another way
   bool by_elements = false;  // never named by its size alone
   int rank = 0;              // the lowest is named among those that explain equally well
   double bitwise = -1;  // share of the candidate's elements that the changed program gives bitwise; -1: not measured

@@ -180,7 +180,8 @@ class Matcher {
     f.fit = fit({candidate_, exact_}, {changed, exact_}, false);
     if (!(f.fit.size > 0)) return;
     f.rest = rest(f.fit.plain.left(1));
-    f.fixed_amplitude = f.fitted = true;  // predicted element by element: all of it or it is something else
+    f.fixed_amplitude = true;  // predicted element by element: all of it or it is something else
+    f.fitted = f.free_size <= unit_roundoff(dtype_);
     f.detail += fmt::format(", amplitude {:.3g}", amplitude);
     found_.push_back(std::move(f));
   }
