@@ -166,7 +166,7 @@ def test_the_same_digits_on_any_number_of_threads(monkeypatch):
     t = values("bfloat16", (9 * blocks.BLOCK + 12345,), specials=True)
     found = []
     for threads in (1, 2, 5):
-        monkeypatch.setattr(blocks, "_threads", lambda: threads)
+        monkeypatch.setattr(blocks, "threads", lambda: threads)
         s = sketch.sketch(t)
         found.append((of(t), s.buckets.tobytes(), s.json("0")))
     assert found[0] == found[1] == found[2]

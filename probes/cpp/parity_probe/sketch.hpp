@@ -23,15 +23,16 @@ using Shards = std::vector<Shard>;  // one for each axis that is split; empty: t
 class TensorSketch {
  public:
   /// Of a row-major tensor. `buckets`: see `sketch_buckets`. The shards lie inside their whole (see `whole_shape`).
+  /// `with_words`: so that `sums` has those, too.
   TensorSketch(const char* data, Dtype dtype, std::vector<std::int64_t> shape, const Shards& shards,
-               std::size_t buckets, Workers& workers, Places& places)
-      : buckets_(buckets), shape_(std::move(shape)), sums_(dtype) {
+               std::size_t buckets, Workers& workers, Places& places, bool with_words = false)
+      : buckets_(buckets), shape_(std::move(shape)), sums_(dtype, with_words) {
     start_.assign(shape_.size(), 0), whole_ = whole_shape(shape_, shards);
     for (const Shard& s : shards) start_[s.axis] = s.offset;
     const std::size_t parts = dtype.kind == Kind::complex ? 2 : 1;  // numbers of an element
     const Dtype number = parts == 1 ? dtype : dtype.size == 8 ? f32 : f64;
     if (shape_ == whole_)
-      add_whole(data, dtype, number, elements(shape_) * parts, workers, places);
+      add_whole(data, dtype, number, elements(shape_) * parts, workers, places, with_words);
     else
       add_rows(data, number, parts, places);
   }
@@ -47,6 +48,7 @@ class TensorSketch {
   }
 
   const std::vector<double>& buckets() const { return buckets_; }
+  const SketchSums& sums() const { return sums_; }
 
   /// The event's `sketch`; the buckets are value `key`.
   std::string json(const std::string& key) const {
@@ -78,10 +80,11 @@ class TensorSketch {
   }
 
   // In parts of one size, 64 of them at most, so that the sums are the same for any number of threads.
-  void add_whole(const char* data, Dtype dtype, Dtype number, std::size_t count, Workers& workers, Places& places) {
+  void add_whole(const char* data, Dtype dtype, Dtype number, std::size_t count, Workers& workers, Places& places,
+                 bool with_words) {
     const std::size_t least = std::size_t{1} << 18, part = (count / 64 / least + 1) * least;
     std::vector<SketchSums> parts;
-    for (std::size_t first = 0; first < count; first += part) parts.emplace_back(dtype).reserve();
+    for (std::size_t first = 0; first < count; first += part) parts.emplace_back(dtype, with_words).reserve();
     workers.each(parts.size(), [&](std::size_t i) {
       parts[i].clear();
       parts[i].add(data + i * part * number.size, number, i * part, std::min(part, count - i * part), places);

@@ -12,6 +12,7 @@
 #include "block_sums.hpp"
 #include "elements.hpp"
 #include "sketch_places.hpp"
+#include "words.hpp"
 
 namespace parity::probe {
 
@@ -19,10 +20,10 @@ struct SketchSums {
   static constexpr std::size_t kMost = 4096, kBlock = 4096;  // buckets; numbers looked at at once: 16 KiB as float32
   std::int64_t count = 0, nan = 0, infinite = 0, zero = 0;
   double sum = 0, squares = 0, minimum = std::numeric_limits<double>::infinity(), maximum = -minimum;
-  std::uint64_t specials = 0;
+  std::uint64_t specials = 0, words = 0;             // words: see words_of, of blocks of kBlock numbers, if asked for
   bool single = false, half = false, brain = false;  // does every number fit float32, float16, bfloat16?
 
-  explicit SketchSums(Dtype dtype) {
+  explicit SketchSums(Dtype dtype, bool with_words = false) : with_words_(with_words) {
     half = brain = dtype.kind == Kind::real && dtype.size >= 4, single = half && dtype.size == 8;
   }
 
@@ -35,6 +36,7 @@ struct SketchSums {
   void add(const char* at, Dtype dtype, std::uint64_t first, std::size_t n, Places& places) {
     while (n > 0) {
       const std::size_t some = std::min({n, kBlock, Places::kBlock - static_cast<std::size_t>(first % Places::kBlock)});
+      if (with_words_) words += words_of(at, some * dtype.size, first);
       if (are_singles(dtype))
         add_singles(at, dtype, first, some, places);
       else
@@ -45,7 +47,7 @@ struct SketchSums {
 
   void join(const SketchSums& other) {
     count += other.count, nan += other.nan, infinite += other.infinite, zero += other.zero;
-    sum += other.sum, squares += other.squares, specials += other.specials;
+    sum += other.sum, squares += other.squares, specials += other.specials, words += other.words;
     minimum = std::min(minimum, other.minimum), maximum = std::max(maximum, other.maximum);
     single = single && other.single, half = half && other.half, brain = brain && other.brain;
   }
@@ -115,6 +117,7 @@ struct SketchSums {
            (size >= 0x1p-14 ? (bits & 0x1FFF) == 0 : std::nearbyint(size * 0x1p24) == size * 0x1p24);
   }
 
+  bool with_words_;
   std::unique_ptr<double[]> signed_;  // the buckets of numbers that are added, then of those that are subtracted
 };
 

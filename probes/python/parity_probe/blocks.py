@@ -122,7 +122,7 @@ def zeros(x):
     return 0 if x.size and np.minimum.reduce(magnitudes) > 0 else x.size - int(np.count_nonzero(magnitudes.view(np.int32 if single else np.int64)))
 
 
-def _threads():
+def threads():
     """As many as the model may use: what torch was told, else OpenMP, else all cores that this process has."""
     torch = sys.modules.get("torch")
     if hasattr(torch, "get_num_threads"):
@@ -156,7 +156,7 @@ def each(work, count):
                 results[i] = work(i)
     helpers = []
     try:
-        helpers.extend(_pool().submit(run) for _ in range(min(_threads(), count) - 1))
+        helpers.extend(_pool().submit(run) for _ in range(min(threads(), count) - 1))
     except RuntimeError:  # no more threads, or the interpreter is shutting down
         pass
     try:
@@ -171,11 +171,11 @@ def each(work, count):
 
 class Sums:
     """Of each block of an array's memory the sum of its 64-bit words: equal where nothing was written (or words of a block have changed places, or the odds of
-    2^-64). `of` may be called for the blocks in any order, on several threads."""
+    2^-64). `of` may be called for the blocks in any order, on several threads. Or `words` says it for the whole array (native.words), and there are no blocks."""
 
     def __init__(self, step):
         """`step`: numbers of a block, an even number."""
-        self.step, self._found = step, {}
+        self.step, self._found, self.words = step, {}, None
 
     @classmethod
     def of_bits(cls, flat, step):
@@ -190,4 +190,4 @@ class Sums:
         self._found[number] = int(np.add.reduce(memory[:end].view(np.int64))), memory[end:].tobytes()
 
     def __eq__(self, other):
-        return self._found == other._found
+        return (self._found, self.words) == (other._found, other.words)

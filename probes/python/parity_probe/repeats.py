@@ -6,7 +6,7 @@ a tenth of the work.
 import collections
 import weakref
 
-from . import blocks
+from . import blocks, native
 from .torch_bits import torch_bits
 
 KEPT = 16  # tensors that are remembered: who returns what another module returned does so soon after
@@ -17,9 +17,15 @@ def _version(t):
     return None if t.is_inference() else t._version
 
 
-def _sums(t, step):
-    found = blocks.numbers(*torch_bits(t)[:2])
-    return blocks.Sums.of_bits(found[0], step) if found is not None else None
+def _sums(t, before):
+    """Those of the memory as it is now, in the way that found `before`."""
+    dtype, raw = torch_bits(t)[:2]
+    if before.words is not None:
+        out = blocks.Sums(before.step)
+        out.words = native.words(dtype, raw)
+        return out
+    found = blocks.numbers(dtype, raw)
+    return blocks.Sums.of_bits(found[0], before.step) if found is not None else None
 
 
 class Repeats:
@@ -33,7 +39,7 @@ class Repeats:
         """`fresh(sums)`, or what it returned for the same tensor with the same contents; `sums`: blocks.Sums that it fills on its way. `t`: row-major, on the CPU."""
         state = _version(t), t.data_ptr(), t.dtype, t.shape, t.stride()
         for reference, known, sums, about in self._known:
-            if reference() is t and known == state and sums == _sums(t, self._step):
+            if reference() is t and known == state and sums == _sums(t, sums):
                 return about
         sums = blocks.Sums(self._step)
         about = fresh(sums)

@@ -11,7 +11,7 @@ import sys
 
 import numpy as np
 
-from . import blocks
+from . import blocks, native
 from .blocks import BLOCK, numbers
 from .errors import Error
 from .sketch_places import Place, hashes, high_bits, places
@@ -165,6 +165,21 @@ def _fitting(names, x):
     return [name for name in names if _FITS[name](x[:_FIRST]) and _FITS[name](x)]
 
 
+def _natively(dtype, raw, size, sums):
+    """The sketch of a whole tensor by the C++ recorder's code; None where that is not there or does not know it. `sums`: see sketch_bits."""
+    found = native.sketch(dtype, raw, size, with_words=sums is not None)
+    if found is None:
+        return None
+    described, buckets = found
+    out = Sketch(0, described.fits)
+    out.buckets = buckets
+    for name in ("count", "nan", "inf", "zero", "sum", "sum_squares", "min", "max", "specials"):
+        setattr(out, name, getattr(described, name))
+    if sums is not None:
+        sums.words = described.words
+    return out
+
+
 def _whole(flat, narrow, size, fits, sums):
     """The sketch of all numbers of a tensor. `sums`: see sketch_bits."""
     first_numbers = narrow(flat[:_FIRST])
@@ -197,7 +212,7 @@ def sketch_bits(dtype, raw, shard=None, buckets=None, sums=None):
     whole = int(np.prod(place.whole if place else raw.shape, dtype=object)) * parts
     size, fits = buckets or buckets_for(whole), _NARROWER.get(dtype, ())
     if place is None or place.is_whole:
-        out = _whole(flat, narrow, size, fits, sums)
+        out = _natively(dtype, raw, size, sums) or _whole(flat, narrow, size, fits, sums)
         out.place = place
         return out
     out = Sketch(size, fits, place)

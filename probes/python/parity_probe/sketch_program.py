@@ -1,7 +1,7 @@
 """SketchProgram: what a recording of level sketch or stats keeps of a run: no ops, only sketches or statistics of the model's inputs, weights and every module's results."""
 import sys
 
-from . import blocks, boundaries, lines, provenance, sketch, torch_stats, weight_names
+from . import blocks, boundaries, lines, native, provenance, sketch, torch_stats, weight_names
 from .dump_file import DumpFile
 from .repeats import Repeats
 from .torch_bits import dtype_name, shape, storable, torch_bits
@@ -22,7 +22,8 @@ class SketchProgram:
         self._lines = lines_
         self._path, self._model, self._level, self._producer = path, model, level, producer
         self._file, self._next, self._calls, self._points = None, 0, {}, {}
-        self._repeats = Repeats(blocks.LARGE if level == "stats" else blocks.BLOCK)
+        # Where the library makes statistics, to make them anew costs no more than to see that nobody wrote to the tensor.
+        self._repeats = None if level == "stats" and native.library() else Repeats(blocks.LARGE if level == "stats" else blocks.BLOCK)
 
     @property
     def file(self):
@@ -34,7 +35,7 @@ class SketchProgram:
         value, self._next = self._next, self._next + 1
         if not storable(t):
             about = {"d": dtype_name(t.dtype), "s": shape(t)}
-        elif role == "output" and t.numel() >= blocks.BLOCK and t.device.type == "cpu" and t.is_contiguous():
+        elif self._repeats and role == "output" and t.numel() >= blocks.BLOCK and t.device.type == "cpu" and t.is_contiguous():
             about = self._repeats.describe(t, lambda sums: self._describe(t, value, role, sums))
         else:
             about = self._describe(t, value, role)

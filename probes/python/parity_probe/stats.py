@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import blocks
+from . import blocks, native
 
 KEPT = 2.0 ** -12          # a block whose squared deviations are a smaller part of its squares is gone over again, about its mean: 12 of 53 bits may cancel,
 KEPT_IN_ROWS = 2.0 ** -2   # and 2 of 24
@@ -107,7 +107,10 @@ def together(parts):
 
 def of_bits(dtype, raw, sums=None):
     """The JSON of an array given as (torch dtype name, bits); see arrays.bits. None where the elements are no numbers that blocks.numbers knows. `sums`:
-    blocks.Sums to be filled on the way."""
+    blocks.Sums to be filled on the way, by numpy."""
+    found = native.statistics(dtype, raw) if sums is None else None
+    if found is not None:
+        return found
     found = blocks.numbers(dtype, raw)
     if found is None:
         return None
