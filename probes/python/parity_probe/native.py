@@ -69,20 +69,24 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=library.cache_clear)  # its threads stay in the parent: a new one, and the old one is never touched
 
 
-def _array(dtype, raw):
-    """The arguments that name an array, given as (torch dtype name, C-contiguous bits)."""
-    return library().describer, blocks.threads(), dtype.encode(), raw.__array_interface__["data"][0], raw.size
+def _address(array):
+    return array.__array_interface__["data"][0]
 
 
 def statistics(dtype, raw):
-    """The JSON of an array's statistics; None where float64 cannot hold its sums, too."""
-    found = Statistics()
-    if library() is None or library().statistics(*_array(dtype, raw), ctypes.byref(found)):
+    """The JSON of the statistics of an array, given as (torch dtype name, C-contiguous bits). None, too, where float64 cannot hold its sums."""
+    return statistics_at(dtype, _address(raw), raw.size)
+
+
+def statistics_at(dtype, address, count):
+    """The same of so many elements that lie together in memory."""
+    own, found = library(), Statistics()
+    if own is None or own.statistics(own.describer, blocks.threads(), dtype.encode(), address, count, ctypes.byref(found)):
         return None
-    return json_of(found)
+    return _json(found)
 
 
-def json_of(found):
+def _json(found):
     """FORMAT.md's `stats`; None where a number is not finite though elements are."""
     if found.count == found.nan + found.inf:
         return {"count": found.count, "nan": found.nan, "inf": found.inf, "zero": 0, **dict.fromkeys(("mean", "std", "mean_abs", "min", "max"))}
@@ -93,9 +97,12 @@ def json_of(found):
 
 
 def sketch(dtype, raw, size, with_words=False):
-    """(Sketched, `size` buckets) of an array; None where float64 cannot hold its sum, too. `with_words`: also its `words`, as the function below has them."""
+    """(Sketched, `size` buckets) of an array; None, too, where float64 cannot hold its sum. `with_words`: also its `words`, as the function below has them."""
+    own = library()
+    if own is None:
+        return None
     found, buckets = Sketched(), np.empty(size)
-    if library() is None or library().sketch(*_array(dtype, raw), with_words, size, buckets.__array_interface__["data"][0], ctypes.byref(found)):
+    if own.sketch(own.describer, blocks.threads(), dtype.encode(), _address(raw), raw.size, with_words, size, _address(buckets), ctypes.byref(found)):
         return None
     return (found, buckets) if math.isfinite(found.sum) else None
 
@@ -103,5 +110,7 @@ def sketch(dtype, raw, size, with_words=False):
 def words(dtype, raw):
     """A number that says whether the array's memory has been written to: equal where it has not, and otherwise at odds of 2^-64, unless words that lie near each
     other have changed places."""
-    found = ctypes.c_uint64()
-    return None if library() is None or library().words(*_array(dtype, raw), ctypes.byref(found)) else found.value
+    own, found = library(), ctypes.c_uint64()
+    if own is None or own.words(own.describer, blocks.threads(), dtype.encode(), _address(raw), raw.size, ctypes.byref(found)):
+        return None
+    return found.value

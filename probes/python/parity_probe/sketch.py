@@ -209,7 +209,7 @@ def sketch_bits(dtype, raw, shard=None, buckets=None, sums=None):
         raise TypeError(f"elements of type {dtype} cannot be sketched")
     flat, narrow, parts = found
     place = Place.of(raw.shape, shard)
-    whole = int(np.prod(place.whole if place else raw.shape, dtype=object)) * parts
+    whole = math.prod(place.whole if place else raw.shape) * parts
     size, fits = buckets or buckets_for(whole), _NARROWER.get(dtype, ())
     if place is None or place.is_whole:
         out = _natively(dtype, raw, size, sums) or _whole(flat, narrow, size, fits, sums)
@@ -249,7 +249,7 @@ def record(file, key, dtype, raw, role="output", shard=None, buckets=None, sums=
             raise TypeError(f"{dtype} tensors cannot be sketched: no weights, no parts")
         size = 0
     else:
-        count = int(np.prod(shape, dtype=object)) * found[2]
+        count = math.prod(shape) * found[2]
         size = buckets or buckets_for(count)
         if role == "weight":
             size = min(size, 1 << max(0, (count // 2).bit_length() - 1))

@@ -1,7 +1,7 @@
 """Statistics of a torch tensor, wherever it lies: on the CPU by stats.py, on a GPU there, as fetching the values takes longer than the model did to compute them."""
 import torch
 
-from . import blocks, stats
+from . import native, stats
 from .torch_bits import dense_strides, dtype_name, shape, torch_bits, undisturbed
 
 DEVICE_BLOCK = 1 << 24  # numbers on a GPU looked at at once, as float64: a few passes over 128 MB each
@@ -9,18 +9,29 @@ DEVICE_BLOCK = 1 << 24  # numbers on a GPU looked at at once, as float64: a few 
 
 def describe(t, sums=None):
     """The event's description {"d", "s", "stats"} of a storable tensor; without "stats" where the elements are no numbers. `sums`: as for stats.of_bits."""
-    name, found = dtype_name(t.dtype), None
+    name = dtype_name(t.dtype)
+    found = (_in_place(t, name) if sums is None else None) or _found(t, name, sums)
+    return {"d": name, "s": shape(t), **({"stats": found} if found is not None else {})}
+
+
+def _in_place(t, name):
+    """By the library, of elements that lie together on the CPU, in any order: nothing is asked of torch's dispatcher, which takes longer than a small tensor."""
+    if t.device.type != "cpu" or t.is_neg() or not t.data_ptr() or not t.is_contiguous() and dense_strides(t) is None:
+        return None
+    return native.statistics_at(name, t.data_ptr(), t.numel())  # conjugation, too, is only marked: it changes no magnitude
+
+
+def _found(t, name, sums):
     with undisturbed():
         flat = t.detach()
         if dense_strides(flat) is not None:  # the order does not matter: as the elements lie, without a copy
             flat = flat.as_strided((flat.numel(),), (1,))
         if t.device.type == "cuda" and not name.startswith("float4_"):
-            found = on_device(flat)
-        else:
-            found = stats.of_bits(*torch_bits(flat)[:2], sums)
-            if found is None and name.startswith("float8_"):  # torch knows all of them
-                found = stats.of_bits(*torch_bits(flat.to(torch.float32))[:2])
-    return {"d": name, "s": shape(t), **({"stats": found} if found is not None else {})}
+            return on_device(flat)
+        found = stats.of_bits(*torch_bits(flat)[:2], sums)
+        if found is None and name.startswith("float8_"):  # torch knows all of them
+            found = stats.of_bits(*torch_bits(flat.to(torch.float32))[:2])
+        return found
 
 
 def on_device(t):
