@@ -12,7 +12,7 @@ namespace parity::probe {
 /// Another one when a block has changed, at odds of 2^-64, unless words of the block have changed places.
 inline std::uint64_t words_of(const char* at, std::size_t bytes, std::uint64_t number) {
   constexpr std::size_t kLanes = 8, kWord = sizeof(std::uint64_t);  // sums that do not wait for each other
-  std::uint64_t sums[kLanes] = {}, word;
+  std::uint64_t sums[kLanes] = {}, word = 0;
   for (; bytes >= kLanes * kWord; bytes -= kLanes * kWord)
     for (std::size_t k = 0; k < kLanes; ++k, at += kWord) std::memcpy(&word, at, kWord), sums[k] += word;
   for (std::size_t k = 0; bytes > 0; ++k) {

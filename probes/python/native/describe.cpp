@@ -131,17 +131,8 @@ PARITY_PROBE_API int parity_probe_sketch(void* describer, std::size_t threads, c
                               own->places, with_words);
     const SketchSums& s = sketch.sums();
     std::copy(sketch.buckets().begin(), sketch.buckets().end(), out_buckets);
-    *out = {s.count,
-            s.nan,
-            s.infinite,
-            s.zero,
-            s.sum,
-            s.squares,
-            s.minimum,
-            s.maximum,
-            s.specials,
-            s.words,
-            s.single * kSingle + s.half * kHalf + s.brain * kBrain};
+    const int fits = s.single * kSingle + s.half * kHalf + s.brain * kBrain;
+    *out = {s.count, s.nan, s.infinite, s.zero, s.sum, s.squares, s.minimum, s.maximum, s.specials, s.words, fits};
   });
 }
 
