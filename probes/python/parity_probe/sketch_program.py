@@ -22,7 +22,7 @@ class SketchProgram:
         self._lines = lines_
         self._path, self._model, self._level, self._producer = path, model, level, producer
         self._file, self._next, self._calls, self._points = None, 0, {}, {}
-        # Where the library makes statistics, to make them anew costs no more than to see that nobody wrote to the tensor.
+        # Where the library makes statistics, to make them anew costs less than to add up the words of all tensors.
         self._repeats = None if level == "stats" and native.library() else Repeats(blocks.LARGE if level == "stats" else blocks.BLOCK)
 
     @property
