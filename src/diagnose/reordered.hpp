@@ -17,9 +17,10 @@ struct Reordered {
   std::string detail;  // "slices of axis 2: 0 to 15 and 16 to 31 exchanged"
 };
 
-/// The order that `candidate` has the slices of `right` in, of equal shapes and any dtypes; integers have none. Slices are told apart
-/// by eight random projections and need not be equal, only nearest; how well the order explains the candidate is for
-/// the caller to measure. nullopt: none, or some slice of `right` is nearest to two of the candidate's.
+/// The order that `candidate` has the slices of `right` in, of equal shapes and any dtypes; integers have none. Slices
+/// are told apart by eight random projections and need not be equal, only nearest; how well the order explains the
+/// candidate is for the caller to measure. nullopt: none, or some slice of `right` is nearest to two of the
+/// candidate's.
 std::optional<Reordered> reordered(const at::Tensor& right, const at::Tensor& candidate);
 
 }  // namespace parity
