@@ -10,6 +10,7 @@
 namespace parity {
 namespace {
 
+using testing::diagnosis_of;
 using testing::json;
 using testing::ProgramFile;
 using testing::ref;
@@ -78,6 +79,20 @@ TEST_CASE("norm eps: what another library's reciprocal root does as well is not 
   REQUIRE(row.forced);
   CHECK(row.forced->bitwise_equal_share.value_or(1) < 1);
   CHECK(row.verdict == Verdict::pass);
+}
+
+TEST_CASE("norm eps: one that is added in place, as LibTorch's own steps of an RMS norm have it") {
+  at::manual_seed(5);
+  const at::Tensor x = at::randn({64, 104}) * .1, squares = x.pow(2), mean = squares.mean({-1}, true);
+  ProgramFile file("in-place-eps.h5");
+  const int64_t in = file.leaf(x), square = file.op("aten::pow.Tensor_Scalar", {ref(in), 2}, {squares});
+  const int64_t sum = file.op("aten::mean.dim", {ref(square), json{-1}, true}, {mean}, {}, {{"store", false}});
+  file.op("aten::add_.Scalar", {ref(sum), 1e-5}, {mean + 1e-5}, {}, {{"ids", {sum}}, {"store", false}});
+  const int64_t root = file.op("aten::rsqrt", {ref(sum)}, {(mean + 1e-5).rsqrt()}, {}, {{"store", false}});
+  file.op("aten::mul.Tensor", {ref(in), ref(root)}, {x * (mean + 1e-5).rsqrt()});
+  const std::string said = diagnosis_of(file, x * (mean + 1e-4).rsqrt());
+  CAPTURE(said);
+  CHECK(said.starts_with("norm eps"));
 }
 
 TEST_CASE("norm eps: a group norm's has its name") {

@@ -37,11 +37,11 @@ const Finding* best_finding(const std::vector<Finding>& findings, const Threshol
   double least = INFINITY;
   for (const Finding& f : findings)
     if (significant(f, limits)) least = std::min(least, unexplained(f));
-  // Equally good up to the noise: the one that says more, of fixed size before free, then the better one.
+  // Equally good up to the noise: the one that says more, of fixed size before free or fitted, then the better one.
   const Finding* best = nullptr;
   const auto key = [&](const Finding& f) {  // one that gives the candidate's very bits is that change
     const bool same_bits = f.bitwise > limits.same_bits.value;
-    return std::tuple(!same_bits, f.rank, !f.fixed_amplitude, unexplained(f));
+    return std::tuple(!same_bits, f.rank, !f.fixed_amplitude, f.fitted, unexplained(f));
   };
   for (const Finding& f : findings) {
     if (!significant(f, limits) || unexplained(f) > as_good_as(least, f, limits)) continue;

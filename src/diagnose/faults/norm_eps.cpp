@@ -111,10 +111,10 @@ void vector_norm_eps(const ProgramIndex& program, int index, Hypotheses& to) {
 }  // namespace
 
 void norm_eps_faults(const ProgramIndex& program, int index, Hypotheses& to) {
-  const std::string& name = program.op(index).name;
+  const auto &name = program.op(index).name, &kind = program.op(index).kind;
   for (const NormOp& norm : kNormOps)
     if (name == norm.name) fused_norm_eps(program, index, norm, to);
-  if (name == "aten::add.Tensor" || name == "aten::add.Scalar") written_out_norm_eps(program, index, to);
+  if (kind == "add" || kind == "add_") written_out_norm_eps(program, index, to);
   if (name == "aten::linalg_vector_norm") vector_norm_eps(program, index, to);
 }
 
