@@ -1,10 +1,6 @@
 // The eps of norms in ports: far below a rounding it is known by the elements that round otherwise.
 #include <doctest/doctest.h>
 
-#include "jobs/port_job.hpp"
-#include "jobs/rows.hpp"
-#include "jobs/sides.hpp"
-#include "pair/order.hpp"
 #include "program_file.hpp"
 
 namespace parity {
@@ -12,6 +8,7 @@ namespace {
 
 using testing::diagnosis_of;
 using testing::json;
+using testing::judged_result;
 using testing::ProgramFile;
 using testing::ref;
 
@@ -29,19 +26,6 @@ std::vector<at::Tensor> layer_norm_of(const at::Tensor& x, double eps) {
 std::vector<at::Tensor> group_norm_of(const at::Tensor& x, double eps) {
   const auto [y, mean, root] = at::native_group_norm(x, {}, {}, x.size(0), x.size(1), x.size(2), /*group=*/2, eps);
   return {y, mean, root};
-}
-
-// The verdict on a port with `value` as the program's result.
-OpResult judged_result(ProgramFile& file, const at::Tensor& value) {
-  const Dump dump = file.dump();
-  const Program program = load_program(dump);
-  std::vector<CandidateTensor> tensors = tensors_of(dump, program);
-  for (CandidateTensor& tensor : tensors)
-    if (at::IntArrayRef(tensor.shape) == value.sizes()) tensor.load = [value] { return value; };
-  const PortPairing pairing = pair_by_name(program, tensors, &program, nullptr);
-  const JobResult result = run_port_job(dump, program, tensors, pairing, {});
-  REQUIRE(!result.rows.empty());
-  return result.rows.front();
 }
 
 OpResult layer_norm_with(const NormCase& c, double recorded, double ported) {

@@ -67,7 +67,7 @@ std::map<std::string, at::Tensor> replayed(const Dump& dump, Precision precision
   return values;
 }
 
-std::string diagnosis_of(ProgramFile& file, const at::Tensor& value) {
+OpResult judged_result(ProgramFile& file, const at::Tensor& value) {
   const Dump dump = file.dump();
   const Program program = load_program(dump);
   std::vector<CandidateTensor> tensors = tensors_of(dump, program);
@@ -78,8 +78,10 @@ std::string diagnosis_of(ProgramFile& file, const at::Tensor& value) {
   result->load = [value] { return value; };
   const PortPairing pairing = pair_by_name(program, tensors, &program, nullptr);
   for (const OpResult& row : run_port_job(dump, program, tensors, pairing, {}).rows)
-    if (row.path == result->path) return row.diagnosis;
+    if (row.path == result->path) return row;
   throw std::runtime_error("no row " + result->path);
 }
+
+std::string diagnosis_of(ProgramFile& file, const at::Tensor& value) { return judged_result(file, value).diagnosis; }
 
 }  // namespace parity::testing

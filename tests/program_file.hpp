@@ -1,5 +1,6 @@
 // Builds a recorded program op by op, each result computed by whoever writes the test.
 #pragma once
+#include "core/result.hpp"
 #include "recording_file.hpp"
 #include "trace/replay.hpp"
 
@@ -36,7 +37,8 @@ class ProgramFile {
 std::map<std::string, at::Tensor> replayed(const Dump& dump, Precision precision = Precision::recorded,
                                            ReplayReport* report = nullptr);
 
-/// The diagnosis of a program's result (its last tensor of that shape) when a port has `value` there. Closes the file.
+/// The verdict on a program's result (its last tensor of that shape) when a port has `value` there. Closes the file.
+OpResult judged_result(ProgramFile& file, const at::Tensor& value);
 std::string diagnosis_of(ProgramFile& file, const at::Tensor& value);
 
 }  // namespace parity::testing

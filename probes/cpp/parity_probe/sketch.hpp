@@ -13,6 +13,12 @@
 
 namespace parity::probe {
 
+/// Numbers that an element has, and the type of one.
+inline std::pair<std::size_t, Dtype> numbers_of(Dtype dtype) {
+  if (dtype.kind != Kind::complex) return {1, dtype};
+  return {2, dtype.size == c64.size ? f32 : f64};
+}
+
 /// The array is the part of a larger tensor that begins at `offset` of `axis`, where that tensor's size is `total`.
 struct Shard {
   std::size_t axis = 0;
@@ -29,8 +35,7 @@ class TensorSketch {
       : buckets_(buckets), shape_(std::move(shape)), sums_(dtype, with_words) {
     start_.assign(shape_.size(), 0), whole_ = whole_shape(shape_, shards);
     for (const Shard& s : shards) start_[s.axis] = s.offset;
-    const std::size_t parts = dtype.kind == Kind::complex ? 2 : 1;  // numbers of an element
-    const Dtype number = parts == 1 ? dtype : dtype.size == 8 ? f32 : f64;
+    const auto [parts, number] = numbers_of(dtype);
     if (shape_ == whole_)
       add_whole(data, dtype, number, elements(shape_) * parts, workers, places, with_words);
     else

@@ -63,12 +63,6 @@ const Dtype* dtype_named(const char* name) {
   return found != std::end(kKnown) ? found : nullptr;
 }
 
-/// Numbers that an element has, and the type of one.
-std::pair<std::size_t, Dtype> numbers_of(Dtype dtype) {
-  if (dtype.kind != Kind::complex) return {1, dtype};
-  return {2, dtype.size == c64.size ? f32 : f64};
-}
-
 template <class Step>
 int guarded(Step step) noexcept {
   try {
