@@ -7,6 +7,7 @@
 #include <set>
 
 #include "core/dtype_kind.hpp"
+#include "diagnose/faults/arithmetic_attention.hpp"
 
 namespace parity {
 namespace {
@@ -36,15 +37,10 @@ bool takes_nothing_over(const Op& op) {
   return axis >= -axes && axis < axes && shape[static_cast<size_t>(axis < 0 ? axis + axes : axis)] == 1;
 }
 
-int64_t value_of(const Op& op, size_t position) {
-  const bool given = op.args.size() > position && op.args[position].is_object() && op.args[position].contains("v");
-  return given ? op.args[position]["v"].get<int64_t>() : -1;
-}
-
 // Query and key of attention to a single key: its result is the value, whatever they are.
 std::set<int64_t> without_effect(const Op& op, const std::function<at::Tensor(int64_t id)>& value) {
-  if (op.kind.find("scaled_dot_product") == std::string::npos) return {};
-  const int64_t query = value_of(op, 0), key = value_of(op, 1), values = value_of(op, 2);
+  if (!is_fused_attention(op)) return {};
+  const int64_t query = argument_id(op, 0), key = argument_id(op, 1), values = argument_id(op, 2);
   const at::Tensor keys = key < 0 ? at::Tensor() : value(key);  // (batch, heads, keys, width)
   if (!keys.defined() || keys.dim() < 2 || keys.size(-2) != 1) return {};
   std::set<int64_t> ids{query, key};

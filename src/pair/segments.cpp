@@ -5,6 +5,7 @@
 #include <map>
 
 #include "core/segment.hpp"
+#include "trace/flow.hpp"
 #include "trace/operator.hpp"
 
 namespace parity {
@@ -22,8 +23,7 @@ Shapes shapes_of(const Program& program) {
 }
 
 const std::vector<int64_t>* shape_of_argument(const Op& op, size_t index, const Shapes& shapes) {
-  if (index >= op.args.size() || !op.args[index].is_object() || !op.args[index].contains("v")) return nullptr;
-  const auto found = shapes.find(op.args[index]["v"].get<int64_t>());
+  const auto found = shapes.find(argument_id(op, index));
   return found == shapes.end() || found->second.empty() ? nullptr : &found->second;
 }
 

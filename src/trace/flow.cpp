@@ -48,6 +48,11 @@ void collect_ids(const nlohmann::json& argument, std::vector<int64_t>& ids) {
     ids.push_back(argument["v"].get<int64_t>());
 }
 
+int64_t argument_id(const Op& op, size_t position) {
+  if (position >= op.args.size() || !op.args[position].is_object() || !op.args[position].contains("v")) return -1;
+  return op.args[position]["v"].get<int64_t>();
+}
+
 std::vector<int64_t> written_ids(const Op& op) {
   std::vector<int64_t> writes, reads;
   for (const Value& value : op.writes) add_once(writes, value.id);

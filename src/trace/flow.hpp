@@ -30,6 +30,9 @@ Flow analyse_flow(const Program& program);
 /// Value ids that an op writes to in place: what its schema says and what was recorded.
 std::vector<int64_t> written_ids(const Op& op);
 
+/// Value id of argument number `position`, -1 when it is not a tensor.
+int64_t argument_id(const Op& op, size_t position);
+
 /// Every value id in an encoded argument (FORMAT.md, "Arguments"), in order.
 void collect_ids(const nlohmann::json& argument, std::vector<int64_t>& ids);
 

@@ -208,8 +208,7 @@ class Builder {
         if (!op.outputs.empty() && op.outputs[0]) softmax[op.outputs[0]->id] = &op;
       }
       if (op.kind != "_to_copy" || op.outputs.empty() || !op.outputs[0] || !is_half(op.outputs[0]->dtype)) continue;
-      if (op.args.empty() || !op.args[0].is_object() || !op.args[0].contains("v")) continue;
-      const auto found = softmax.find(op.args[0]["v"].get<int64_t>());
+      const auto found = softmax.find(argument_id(op, 0));
       if (found != softmax.end()) found->second->widened_from = op.outputs[0]->dtype;
     }
   }

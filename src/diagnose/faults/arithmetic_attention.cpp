@@ -19,27 +19,6 @@ namespace {
 
 constexpr double kNothing = -std::numeric_limits<double>::infinity();
 
-at::Tensor for_queries(const at::Tensor& t, int64_t heads) {
-  return t.size(1) == heads ? t : t.repeat_interleave(heads / t.size(1), 1);
-}
-
-at::Tensor masked_scores(const OpCall& call, at::Tensor scores) {
-  const c10::IValue causal = call.value("is_causal");
-  if (causal.isBool() && causal.toBool())
-    scores = scores.masked_fill(
-        at::ones({scores.size(-2), scores.size(-1)}, scores.options().dtype(at::kBool)).tril().logical_not(), kNothing);
-  at::Tensor mask = call.tensor("attn_mask").defined() ? call.tensor("attn_mask") : call.tensor("attn_bias");
-  if (!mask.defined()) return scores;
-  return mask.scalar_type() == at::kBool ? scores.masked_fill(mask.logical_not(), kNothing)
-                                         : scores + mask.to(scores.scalar_type());
-}
-
-double scale_given(const OpCall& call) {
-  const c10::IValue given = call.value("scale");
-  return given.isNone() ? 1 / std::sqrt(static_cast<double>(call.tensor("query").size(-1)))
-                        : given.toScalar().toDouble();
-}
-
 // Which axis of a cached operand holds a head's numbers of one token.
 struct Cached {
   std::string_view name;
@@ -143,6 +122,27 @@ void fused_steps(const ProgramIndex& program, int index, Hypotheses& to) {
 
 bool is_fused_attention(const Op& op) { return op.kind.find("scaled_dot_product") != std::string::npos; }
 
+at::Tensor for_queries(const at::Tensor& t, int64_t heads) {
+  return t.size(1) == heads ? t : t.repeat_interleave(heads / t.size(1), 1);
+}
+
+at::Tensor masked_scores(const OpCall& call, at::Tensor scores) {
+  const c10::IValue causal = call.value("is_causal");
+  if (causal.isBool() && causal.toBool())
+    scores = scores.masked_fill(
+        at::ones({scores.size(-2), scores.size(-1)}, scores.options().dtype(at::kBool)).tril().logical_not(), kNothing);
+  at::Tensor mask = call.tensor("attn_mask").defined() ? call.tensor("attn_mask") : call.tensor("attn_bias");
+  if (!mask.defined()) return scores;
+  return mask.scalar_type() == at::kBool ? scores.masked_fill(mask.logical_not(), kNothing)
+                                         : scores + mask.to(scores.scalar_type());
+}
+
+double attention_scale(const OpCall& call) {
+  const c10::IValue given = call.value("scale");
+  return given.isNone() ? 1 / std::sqrt(static_cast<double>(call.tensor("query").size(-1)))
+                        : given.toScalar().toDouble();
+}
+
 Results attention_in_steps(OpCall& call, const AttentionSteps& steps) {
   as_floats(call);
   at::Tensor q = call.tensor("query"), k = call.tensor("key"), v = call.tensor("value");
@@ -153,7 +153,7 @@ Results attention_in_steps(OpCall& call, const AttentionSteps& steps) {
   q = rounded(q, steps.query);
   k = for_queries(rounded(k, steps.cached), q.size(1));
   v = for_queries(rounded(v, steps.cached), q.size(1));
-  const at::Tensor scores = masked_scores(call, at::matmul(q, k.transpose(-2, -1)) * scale_given(call));
+  const at::Tensor scores = masked_scores(call, at::matmul(q, k.transpose(-2, -1)) * attention_scale(call));
   const at::Tensor shifted = scores - scores.amax({-1}, true).nan_to_num(0, 0, 0);
   const at::Tensor weights = steps.exponential != nullptr ? steps.exponential(shifted) : shifted.exp();
   const at::Tensor sum = weights.sum({-1}, true).clamp_min(std::numeric_limits<float>::min());

@@ -110,13 +110,7 @@ Rewrite held(const WeightPlace& place, Quantised weight, Quantised input) {
 
 bool is_weight(const ProgramIndex& program, int64_t id) {
   constexpr int kViews = 4;
-  for (int steps = 0; id >= 0 && steps <= kViews; ++steps) {
-    if (program.leaf(id) != nullptr) return true;
-    const int made = program.producer(id);
-    if (made < 0 || !program.op(made).view) return false;
-    id = program.argument(made, 0);
-  }
-  return false;
+  return program.leaf_behind(id, kViews) != nullptr;
 }
 
 void narrow_weights(const ProgramIndex& program, int index, Hypotheses& to) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "diagnose/faults/arithmetic_attention.hpp"
 #include "diagnose/faults/catalogue.hpp"
 #include "diagnose/faults/constants.hpp"
 #include "diagnose/limits.hpp"
@@ -11,17 +12,11 @@
 namespace parity {
 namespace {
 
-double scale_of(const OpCall& call) {
-  const c10::IValue given = call.value("scale");
-  return given.isNone() ? 1 / std::sqrt(static_cast<double>(call.tensor("query").size(-1)))
-                        : given.toScalar().toDouble();
-}
-
 void fused_scale(const ProgramIndex& program, int index, Hypotheses& to) {
   add_fault(
       to, program, index, "attention scale", "scale differs slightly",
       [](OpCall& call) {
-        call.set("scale", scale_of(call) * (1 + kTried));
+        call.set("scale", attention_scale(call) * (1 + kTried));
         return call.run_again();
       },
       false);
@@ -112,20 +107,14 @@ void fused_masks(const ProgramIndex& program, int index, Hypotheses& to) {
 // Each key shares out the queries among itself, in place of each query the keys.
 void fused_axis(const ProgramIndex& program, int index, Hypotheses& to) {
   add_fault(to, program, index, "wrong normalised axis", "softmax over the queries", [](OpCall& call) {
-    at::Tensor query = call.tensor("query"), key = call.tensor("key"), value = call.tensor("value");
+    const at::Tensor query = call.tensor("query"), key = call.tensor("key");
     if (query.dim() != 4 || query.size(1) % key.size(1) != 0) throw std::runtime_error("no heads");
-    const int64_t repeats = query.size(1) / key.size(1);
-    key = key.repeat_interleave(repeats, 1), value = value.repeat_interleave(repeats, 1);
-    at::Tensor scores = query.matmul(key.mT()) * scale_of(call);  // (batch, heads, queries, keys)
-    at::Tensor mask = call.tensor(mask_name(call));
-    if (call.value("is_causal").toBool())
-      mask = at::ones({scores.size(-2), scores.size(-1)}, scores.options().dtype(at::kBool)).tril();
-    // finite: a key that no query sees is shared out evenly
-    constexpr double kHidden = std::numeric_limits<float>::lowest();
-    if (mask.defined() && mask.scalar_type() == at::kBool) scores = scores.masked_fill(mask.logical_not(), kHidden);
-    if (mask.defined() && mask.scalar_type() != at::kBool) scores = scores + mask.clamp_min(kHidden);
+    const at::Tensor keys = for_queries(key, query.size(1)), values = for_queries(call.tensor("value"), query.size(1));
+    // hidden scores are finite: a key that no query sees is shared out evenly
+    const at::Tensor scores = masked_scores(call, query.matmul(keys.mT()) * attention_scale(call))
+                                  .clamp_min(std::numeric_limits<float>::lowest());  // (batch, heads, queries, keys)
     Results results = call.run_again();
-    results[0] = scores.softmax(-2).matmul(value);
+    results[0] = scores.softmax(-2).matmul(values);
     return results;
   });
 }
@@ -258,7 +247,7 @@ void shifted_mask(const ProgramIndex& program, int index, Hypotheses& to) {
 
 void attention_faults(const ProgramIndex& program, int index, Hypotheses& to) {
   const Op& op = program.op(index);
-  if (op.kind.find("scaled_dot_product") != std::string::npos) {
+  if (is_fused_attention(op)) {
     fused_scale(program, index, to);
     fused_masks(program, index, to);
     fused_axis(program, index, to);

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "core/dtype_kind.hpp"
+#include "trace/flow.hpp"
 
 namespace parity {
 namespace {
@@ -65,11 +66,17 @@ const Leaf* ProgramIndex::leaf(int64_t id) const {
   return found == leaves_.end() ? nullptr : found->second;
 }
 
-int64_t ProgramIndex::argument(int index, size_t position) const {
-  const auto& args = op(index).args;
-  if (position >= args.size() || !args[position].is_object() || !args[position].contains("v")) return -1;
-  return args[position]["v"].get<int64_t>();
+const Leaf* ProgramIndex::leaf_behind(int64_t id, int views) const {
+  for (; id >= 0; --views) {
+    if (const Leaf* found = leaf(id)) return found;
+    const int made = producer(id);
+    if (views == 0 || made < 0 || !op(made).view) return nullptr;
+    id = argument(made, 0);
+  }
+  return nullptr;
 }
+
+int64_t ProgramIndex::argument(int index, size_t position) const { return argument_id(op(index), position); }
 
 std::optional<double> ProgramIndex::number(int index, size_t position) const {
   const auto& args = op(index).args;

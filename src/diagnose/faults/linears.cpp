@@ -12,12 +12,7 @@ namespace parity {
 namespace {
 
 // The weight behind a matrix argument: itself, or what a `t` or `transpose` took.
-const Leaf* weight_behind(const ProgramIndex& program, int64_t id) {
-  if (const Leaf* leaf = program.leaf(id)) return leaf;
-  const int made = program.producer(id);
-  if (made < 0 || !program.op(made).view) return nullptr;
-  return program.leaf(program.argument(made, 0));
-}
+const Leaf* weight_behind(const ProgramIndex& program, int64_t id) { return program.leaf_behind(id, 1); }
 
 std::string weight_name(const Leaf& leaf) {
   for (const std::string& name : leaf.names)
@@ -117,7 +112,7 @@ void unsigned_bytes(const ProgramIndex& program, int index, const char* argument
 
 void weight_faults(const ProgramIndex& program, int index, const char* argument, size_t position, Hypotheses& to) {
   const int64_t id = program.argument(index, position);
-  const Leaf* weight = id < 0 ? nullptr : weight_behind(program, id);
+  const Leaf* weight = weight_behind(program, id);
   if (weight == nullptr || weight->value.shape.size() != 2) return;
   const auto& shape = weight->value.shape;
   if (shape[0] == shape[1] && shape[0] > 1)

@@ -89,9 +89,7 @@ void stored_table(const ProgramIndex& program, int index, Hypotheses& to) {
 
 // One axis of positions read from another row on.
 void shifted_rows(const ProgramIndex& program, int index, Hypotheses& to) {
-  const int made = program.producer(program.argument(index, 0));
-  const bool table = program.leaf(program.argument(index, 0)) != nullptr ||
-                     (made >= 0 && program.op(made).view && program.leaf(program.argument(made, 0)) != nullptr);
+  const bool table = program.leaf_behind(program.argument(index, 0), 1) != nullptr;
   if (!table || program.number(index, 1).value_or(0) != 0) return;
   add_fault(to, program, index, "position off by one", "positions of one axis + 1", [](OpCall& call) {
     const at::Tensor self = call.tensor("self");
