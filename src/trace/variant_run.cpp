@@ -41,6 +41,7 @@ void VariantRun::step(int index) {
   if (op.fresh.empty() && op.writes.empty()) return;
   // Stored results stand for an opaque op in every variant run; an empty buffer has none.
   if (!program_.ops[index].opaque.empty() && !is_uninitialised(program_.ops[index].kind)) return;
+  bytes_.reset();
   try {
     for (const int64_t id : op.writes) take_over(id);
     compute(program_.ops[index], index);
@@ -72,12 +73,14 @@ bool VariantRun::as_in_lane(int64_t id, const at::Tensor& result) const {
   return own.scalar_type() == result.scalar_type() && own.sizes() == result.sizes() && at::equal(own, result);
 }
 
-int64_t VariantRun::bytes() const {
+int64_t VariantRun::bytes() {
+  if (bytes_) return *bytes_;
   std::unordered_set<const void*> counted;  // views of one memory
   int64_t sum = 0;
   for (const auto& [id, tensor] : differing_)
     if (tensor.has_storage() && counted.insert(tensor.storage().unsafeGetStorageImpl()).second)
       sum += static_cast<int64_t>(tensor.storage().nbytes());
+  bytes_ = sum;
   return sum;
 }
 
@@ -102,7 +105,7 @@ void VariantRun::take_over(int64_t id) {
 }
 
 void VariantRun::release() {
-  std::erase_if(differing_, [&](const auto& entry) { return !lane_.alive(entry.first); });
+  if (std::erase_if(differing_, [&](const auto& entry) { return !lane_.alive(entry.first); }) > 0) bytes_.reset();
 }
 
 at::Tensor VariantRun::at_boundary(size_t boundary) const {
@@ -119,6 +122,7 @@ void VariantRun::exchange(size_t boundary) {
   const auto found = differing_.find(id);
   if (found == differing_.end()) return;
   const at::Tensor replaced = found->second;
+  bytes_.reset();
   if (flow_.written_from(id, 0))  // one memory under several names
     std::erase_if(differing_, [&](const auto& entry) { return entry.second.is_alias_of(replaced); });
   else
