@@ -7,7 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-from . import HALVES
+from . import DRAW, HALVES
 
 ROOT = Path(__file__).resolve().parents[2]
 BINARY = ROOT / "build" / "release" / "parity-check"
@@ -85,6 +85,10 @@ def _serve(_args):
     return elsewhere.serve()
 
 
+def _add_draw(command):
+    command.add_argument("--draw", type=int, default=0, metavar="N", help="other weights, inputs and places of faults for each N (default 0, which is what is scored)")
+
+
 def parser():
     p = argparse.ArgumentParser(prog="python -m zoo", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = p.add_subparsers(required=True, metavar="COMMAND")
@@ -102,6 +106,7 @@ def parser():
     c.add_argument("--benign", type=_number, default=None, metavar="K|all", help="benign changes of each (default all)")
     c.add_argument("--sample", action="store_true", help="the small selection of CI")
     c.add_argument("--dry", action="store_true", help="make every file and ask parity-check nothing: how many cases there are, and what is refused")
+    _add_draw(c)
     c.add_argument("--jobs", type=int, default=1)
     c.add_argument("--limit", type=int, default=120, help="seconds a compare may take")
     c.add_argument("--json", type=Path, help="write all rows")
@@ -113,6 +118,7 @@ def parser():
     c.add_argument("--cases", action="store_true", help="with their faults and benign changes")
     c = commands.add_parser("show", help="make the files of one case, run parity-check on them and print its report")
     c.add_argument("name", help="FAMILY.DTYPE CASE as the report prints it, in one argument: 'llama.bf16 norm_eps_x10@model.norm'")
+    _add_draw(c)
     c.add_argument("--folder", type=Path, default=Path("/tmp/zoo-case"))
     c.add_argument("--binary", type=Path, default=BINARY)
     c.set_defaults(do=_show)
@@ -127,6 +133,8 @@ def main(arguments=None):
     from . import quiet
     args = parser().parse_args(arguments)
     quiet()
+    if hasattr(args, "draw"):
+        os.environ[DRAW] = str(args.draw)
     try:
         return args.do(args)
     except ValueError as e:

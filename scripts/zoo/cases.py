@@ -3,6 +3,7 @@ import itertools
 import zlib
 from dataclasses import dataclass
 
+from . import draw
 from .benign import CHANGES, COMPANY
 from .operators import OPERATORS
 
@@ -36,21 +37,21 @@ def _spread(paths, key):
 
 def faults_of(entry, dtype, model):
     """All faults of one entry, in the order in which they are taken: one group of operators after the other, each operator's second place last."""
-    rounds = {}
+    rounds, drawn = {}, (f"draw {draw()}",) if draw() else ()
     for operator in OPERATORS.values():
         if dtype not in operator.dtypes:
             continue
-        key = number(entry.name, dtype, operator.name)
+        key = number(entry.name, dtype, operator.name, *drawn)
         for turn, path in enumerate(_spread(operator.find(model), key)):
             rounds.setdefault((turn, operator.group), []).append((key, operator, path))
     for members in rounds.values():
         members.sort(key=lambda item: item[0])
     queue = []
     for turn in range(PLACES):
-        groups = sorted((g for t, g in rounds if t == turn), key=lambda g: number(entry.name, dtype, g))
+        groups = sorted((g for t, g in rounds if t == turn), key=lambda g: number(entry.name, dtype, g, *drawn))
         for members in itertools.zip_longest(*(rounds[turn, g] for g in groups)):
             queue += [m[1:] for m in members if m]
-    start = number(entry.name, dtype)
+    start = number(entry.name, dtype, *drawn)
     return [Fault(operator, path, COMPANY[(start + i) % len(COMPANY)], RECORDED[(start // 7 + i) % len(RECORDED)]) for i, (operator, path) in enumerate(queue)]
 
 

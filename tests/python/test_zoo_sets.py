@@ -12,6 +12,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+import torch
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "probes" / "python")]
@@ -20,7 +21,7 @@ import zoo  # noqa: E402
 
 zoo.quiet()
 
-from zoo import catalogue, runner  # noqa: E402
+from zoo import cases, catalogue, runner  # noqa: E402
 from zoo.catalogue import ENTRIES, LISTED  # noqa: E402
 from zoo.entry import KINDS  # noqa: E402
 
@@ -125,6 +126,22 @@ def test_a_closed_set_is_scored_only_by_its_name():
         runner.selection("rwkv")
     with pytest.raises(ValueError, match="no family is called"):
         runner.selection(of_set("fresh_2")[0].name, half="fresh")
+
+
+def test_another_draw_has_other_weights_inputs_and_places(monkeypatch):
+    """And a draw is the same one whenever it is made."""
+    entry = ENTRIES["bert"]
+
+    def drawn(draw):
+        monkeypatch.setenv(zoo.DRAW, draw)
+        model = entry.build("fp32")
+        weights = torch.cat([p.flatten() for p in model.parameters()])
+        return entry.seed, weights, entry.calls("fp32")[0]["input_ids"], [f.name for f in cases.faults_of(entry, "fp32", model)]
+    first, other, again = drawn("0"), drawn("1"), drawn("1")
+    assert len({drawn(str(n))[0] for n in range(4)}) == 4
+    assert first[0] != other[0] and not torch.equal(first[1], other[1]) and not torch.equal(first[2], other[2])
+    assert first[3] != other[3] and len(first[3]) == len(other[3])
+    assert other[0] == again[0] and torch.equal(other[1], again[1]) and torch.equal(other[2], again[2]) and other[3] == again[3]
 
 
 def test_sets_and_seeds_are_fixed_for_ever():
