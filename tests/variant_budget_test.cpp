@@ -1,6 +1,7 @@
 // Runs of a changed program within a budget: parts alone, what is dropped early, what is searched, what is said.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "jobs/port_job.hpp"
@@ -160,6 +161,44 @@ TEST_CASE("variant budget: a run that no longer differs, or cannot matter, is dr
                  "addmm", [](OpCall& call) { return scaled(call, 1.5); }, small)
              .defined());
   CHECK(given_up == 1);
+}
+
+TEST_CASE("variant budget: views of one memory count once, and what has been dropped no longer") {
+  const SecondLayer layer;
+  const std::vector<Op>& ops = layer.program.ops;
+  const auto fits = [&](int64_t bytes, const std::vector<bool>& worth) {
+    Variants variants;
+    bool given_up = false;
+    variants.most_bytes = bytes, variants.worth = worth;
+    variants.give_up = [&](size_t) { given_up = true; };
+    layer.changed(
+        "addmm", [](OpCall& call) { return scaled(call, 1.5); }, variants);
+    return !given_up;
+  };
+  const auto size_of = [&](size_t op) {
+    return ops[op].view ? 0 : c10::multiply_integers(ops[op].outputs.at(0)->shape) * 4;  // fp32
+  };
+  std::vector<size_t> behind = layer.part->ops;
+  const auto found = std::ranges::find_if(behind, [&](size_t op) { return ops[op].kind == "addmm"; });
+  REQUIRE(found != behind.end());
+  behind.erase(behind.begin(), found);
+  const size_t product = behind.front();
+  std::vector<bool> with_views(ops.size());
+  with_views[product] = true;
+  size_t views = 0;
+  while (ops[behind.at(views + 1)].view) with_views[behind[++views]] = true;
+  CHECK(views >= 2);  // the projection's shape, its queries, keys and values
+  CHECK(fits(size_of(product), with_views));
+  CHECK(!fits(size_of(product) - 1, with_views));
+
+  int64_t all = 0, least = 0;
+  for (const size_t op : behind) all += size_of(op);
+  CHECK(fits(all, {}));
+  for (int64_t high = all; high - least > 1;) {
+    const int64_t middle = least + (high - least) / 2;
+    (fits(middle, {}) ? high : least) = middle;
+  }
+  CHECK(least < all / 2);  // its feed-forward alone makes eight values of four times the width, one after the other
 }
 
 TEST_CASE("variant budget: first order agrees with a small change's own run") {

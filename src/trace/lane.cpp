@@ -253,10 +253,10 @@ void Lane::release(int i) {
   if (plan_.steps[i] == Step::run)
     for (const int64_t id : flow_.ops[i].reads) {
       const bool done = --plan_.uses[id] <= 0;
-      if (done || (rereadable(id) && !used_again_soon(id, i))) values_.erase(id);
+      if (done || (rereadable(id) && !used_again_soon(id, i))) drop(id);
     }
   for (const int64_t id : flow_.ops[i].fresh)
-    if (plan_.uses[id] <= 0) values_.erase(id);
+    if (plan_.uses[id] <= 0) drop(id);
 }
 
 at::Tensor Lane::at_boundary(size_t boundary) {
@@ -294,7 +294,7 @@ void Lane::begin_call(const ModuleCall& call) {
 
 void Lane::leave(size_t boundary) {
   const int64_t id = program_.boundaries[boundary].value.id;
-  if (--plan_.uses[id] <= 0) values_.erase(id);
+  if (--plan_.uses[id] <= 0) drop(id);
 }
 
 }  // namespace parity

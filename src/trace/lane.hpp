@@ -50,11 +50,15 @@ class Lane {
   Results once(const Op& op, const std::function<Results()>& compute);
   bool alive(int64_t id) const { return values_.contains(id); }
   const std::unordered_map<int64_t, at::Tensor>& values() const { return values_; }
+  /// Values that have been let go since `forget_dropped`.
+  const std::vector<int64_t>& dropped() const { return dropped_; }
+  void forget_dropped() { dropped_.clear(); }
   at::ScalarType recorded_dtype(int64_t id) const { return dtypes_.at(id); }
   const ReplayOptions& options() const { return options_; }
   ReplayReport& report() { return report_; }
 
  private:
+  void drop(int64_t id) { values_.erase(id), dropped_.push_back(id); }
   at::ScalarType redirected(const Value& value) const { return redirect(value.dtype, options_.precision); }
   at::Tensor stored(const Value& value) const;
   bool rereadable(int64_t id) const;  // a leaf that can be let go and read again
@@ -81,9 +85,10 @@ class Lane {
   Leaves& leaves_;
   std::unordered_map<int64_t, at::ScalarType> dtypes_;  // as recorded
   std::unordered_map<int64_t, at::Tensor> values_;      // alive
-  std::unordered_map<int64_t, at::Tensor> raised_;      // of this op, leaves left out
-  std::pair<const Op*, Results> once_{};                // of this op, in fp64
-  std::unordered_set<int64_t> replaced_;                // at boundaries
+  std::vector<int64_t> dropped_;
+  std::unordered_map<int64_t, at::Tensor> raised_;  // of this op, leaves left out
+  std::pair<const Op*, Results> once_{};            // of this op, in fp64
+  std::unordered_set<int64_t> replaced_;            // at boundaries
   ReplayReport report_;
 };
 

@@ -99,6 +99,7 @@ class InStep {
   void release_variants(int i) {
     for (const auto& run : running_) run->release();
     running_.remove_if([&](const auto& run) { return run->over(i); });
+    for (const auto& lane : lanes_) lane->forget_dropped();
     bytes_ = 0;
     for (const auto& run : running_) bytes_ += run->bytes();
   }

@@ -41,14 +41,43 @@ void VariantRun::step(int index) {
   if (op.fresh.empty() && op.writes.empty()) return;
   // Stored results stand for an opaque op in every variant run; an empty buffer has none.
   if (!program_.ops[index].opaque.empty() && !is_uninitialised(program_.ops[index].kind)) return;
-  bytes_.reset();
   try {
     for (const int64_t id : op.writes) take_over(id);
     compute(program_.ops[index], index);
   } catch (const std::exception&) {  // LibTorch's complaints and ours: this fault cannot be put in here
-    dead_ = true;
-    differing_.clear();
+    die();
   }
+}
+
+void VariantRun::die() {
+  dead_ = true;
+  differing_.clear();
+  memory_.clear();
+  bytes_ = 0;
+}
+
+void VariantRun::count(const at::Tensor& value, int uses) {
+  if (!value.has_storage()) return;
+  const auto* const storage = value.storage().unsafeGetStorageImpl();
+  auto& [users, size] = memory_[storage];
+  if (users == 0) bytes_ += size = static_cast<int64_t>(storage->nbytes());
+  users += uses;
+  if (users > 0) return;
+  bytes_ -= size;
+  memory_.erase(storage);
+}
+
+void VariantRun::put(int64_t id, const at::Tensor& value) {
+  count(value, 1);
+  drop(id);
+  differing_[id] = value;
+}
+
+void VariantRun::drop(int64_t id) {
+  const auto found = differing_.find(id);
+  if (found == differing_.end()) return;
+  count(found->second, -1);
+  differing_.erase(found);
 }
 
 void VariantRun::compute(const Op& op, int index) {
@@ -60,9 +89,9 @@ void VariantRun::compute(const Op& op, int index) {
     if (!done.results[j]->defined()) throw Error("a rewrite gave no tensor");
     const int64_t id = op.outputs[j]->id;
     if (flow_.ops[index].writes.empty() && as_in_lane(id, *done.results[j]))
-      differing_.erase(id);
+      drop(id);
     else
-      differing_[id] = *done.results[j];
+      put(id, *done.results[j]);
   }
 }
 
@@ -71,17 +100,6 @@ bool VariantRun::as_in_lane(int64_t id, const at::Tensor& result) const {
   if (!lane_.alive(id) || flow_.written_from(id, 0)) return false;
   const at::Tensor& own = lane_.values().at(id);
   return own.scalar_type() == result.scalar_type() && own.sizes() == result.sizes() && at::equal(own, result);
-}
-
-int64_t VariantRun::bytes() {
-  if (bytes_) return *bytes_;
-  std::unordered_set<const void*> counted;  // views of one memory
-  int64_t sum = 0;
-  for (const auto& [id, tensor] : differing_)
-    if (tensor.has_storage() && counted.insert(tensor.storage().unsafeGetStorageImpl()).second)
-      sum += static_cast<int64_t>(tensor.storage().nbytes());
-  bytes_ = sum;
-  return sum;
 }
 
 void VariantRun::take_over(int64_t id) {
@@ -98,14 +116,16 @@ void VariantRun::take_over(int64_t id) {
   const auto moved = [&](const at::Tensor& tensor) {
     return whole.as_strided(tensor.sizes(), tensor.strides(), tensor.storage_offset());
   };
-  for (auto& [other, tensor] : differing_)
-    if (shares(tensor)) tensor = moved(tensor);
+  std::vector<std::pair<int64_t, at::Tensor>> own_now;
+  for (const auto& [other, tensor] : differing_)
+    if (shares(tensor)) own_now.emplace_back(other, moved(tensor));
   for (const auto& [other, tensor] : lane_.values())
-    if (!differing_.contains(other) && shares(tensor)) differing_[other] = moved(tensor);
+    if (!differing_.contains(other) && shares(tensor)) own_now.emplace_back(other, moved(tensor));
+  for (const auto& [other, tensor] : own_now) put(other, tensor);
 }
 
 void VariantRun::release() {
-  if (std::erase_if(differing_, [&](const auto& entry) { return !lane_.alive(entry.first); }) > 0) bytes_.reset();
+  for (const int64_t id : lane_.dropped()) drop(id);
 }
 
 at::Tensor VariantRun::at_boundary(size_t boundary) const {
@@ -121,12 +141,12 @@ void VariantRun::exchange(size_t boundary) {
   const int64_t id = program_.boundaries[boundary].value.id;
   const auto found = differing_.find(id);
   if (found == differing_.end()) return;
-  const at::Tensor replaced = found->second;
-  bytes_.reset();
-  if (flow_.written_from(id, 0))  // one memory under several names
-    std::erase_if(differing_, [&](const auto& entry) { return entry.second.is_alias_of(replaced); });
-  else
-    differing_.erase(found);
+  if (!flow_.written_from(id, 0)) return drop(id);
+  const at::Tensor replaced = found->second;  // one memory under several names
+  std::vector<int64_t> names;
+  for (const auto& [other, tensor] : differing_)
+    if (tensor.is_alias_of(replaced)) names.push_back(other);
+  for (const int64_t name : names) drop(name);
 }
 
 bool VariantRun::over(int op) const {

@@ -17,7 +17,7 @@ class VariantRun {
   /// that writes in place and would change the arguments; after it elsewhere, so that a result that no longer differs
   /// is dropped.
   void step(int op);
-  /// After the replay's release: drops what the replay has dropped.
+  /// After the replay's release: drops what the replay has dropped (Lane::dropped).
   void release();
   /// The deviating value of a boundary, or undefined.
   at::Tensor at_boundary(size_t boundary) const;
@@ -25,10 +25,14 @@ class VariantRun {
   void exchange(size_t boundary);
   /// Nothing differs any more, and nothing will.
   bool over(int op) const;
-  /// Memory of what differs; counted when it has changed.
-  int64_t bytes();
+  /// Memory of what differs, views of one memory counted once.
+  int64_t bytes() const { return bytes_; }
 
  private:
+  void put(int64_t id, const at::Tensor& value);
+  void drop(int64_t id);
+  void count(const at::Tensor& value, int uses);  // of its memory: more, or fewer
+  void die();
   void take_over(int64_t id);  // own copy of the memory of a value that is about to be written to
   void compute(const Op& op, int index);
   bool as_in_lane(int64_t id, const at::Tensor& result) const;
@@ -40,8 +44,9 @@ class VariantRun {
   Lane& lane_;
   Executor executor_;
   std::unordered_map<int64_t, at::Tensor> differing_;
-  std::optional<int64_t> bytes_;  // asked for after every op: 4 % of a self test where always counted
-  bool touched_ = false;          // the op at hand reads what differs
+  std::unordered_map<const void*, std::pair<int, int64_t>> memory_;  // of differing_: how many values, bytes
+  int64_t bytes_ = 0;
+  bool touched_ = false;  // the op at hand reads what differs
   bool dead_ = false;
 };
 
