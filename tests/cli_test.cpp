@@ -54,6 +54,19 @@ TEST_CASE("cli: a budget that is not one is said in one line") {
   }
 }
 
+TEST_CASE("cli: a count that is not one is said in one short line") {
+  for (const std::string arguments :
+       {"selftest --sample 0", "selftest --sample 20:1", "bench gpt2 --prompt 0", "bench gpt-oss --layers -1",
+        "bench wan --latent 1,0,2", "bench compare --repeats nan"}) {
+    CAPTURE(arguments);
+    const auto result = parity_check(arguments);
+    CHECK(result.status == 2);
+    CHECK(result.out.empty());
+    CHECK(lines(result.err) == 1);
+    CHECK(result.err.find("' is not a number from 1 to 1000000") != std::string::npos);
+  }
+}
+
 TEST_CASE("cli: a file that is not there is said in one line, by every command") {
   const std::string here = reference_dump("diffusers-wan-t2v.bf16.h5").string(), gone = "/nonexistent/x.h5";
   for (const std::string arguments :

@@ -86,7 +86,7 @@ void add_computation(CLI::App& wan, BenchOptions& options) {
   wan.add_option("--latent", options.latent, "Latent frames, height, width")
       ->delimiter(',')
       ->expected(3)
-      ->check(CLI::PositiveNumber)
+      ->check(number_from(1))
       ->capture_default_str();
   wan.add_option("--repeats", options.wan.repeats, "Forwards after the first")
       ->check(CLI::NonNegativeNumber)

@@ -152,7 +152,7 @@ void add_bench_attention(CLI::App& bench, Action& action) {
       "attention",
       "Self-attention at a video model's sizes: scores in memory, in tiles by our kernel, LibTorch's fused");
   const auto count = [attention](const char* name, auto& value, const char* help) {
-    return attention->add_option(name, value, help)->check(CLI::PositiveNumber)->capture_default_str();
+    return attention->add_option(name, value, help)->check(number_from(1))->capture_default_str();
   };
   count("--frames", command->bench.frames, "Of video")->delimiter(',');
   count("--height", command->bench.height, "Of a frame, pixels");

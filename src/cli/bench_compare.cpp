@@ -79,7 +79,7 @@ void add_bench_compare(CLI::App& bench, Action& action) {
       ->delimiter(',')
       ->check(CLI::PositiveNumber);
   compare->add_option("--repeats", command->bench.repeats, "Turns of which the fastest counts")
-      ->check(CLI::PositiveNumber)
+      ->check(number_from(1))
       ->capture_default_str();
   compare->add_option("--device", command->device, "Where both tensors lie: cpu, cuda or cuda:N")
       ->capture_default_str()

@@ -58,7 +58,7 @@ void add_bench_gpt_oss(CLI::App& bench, Action& action) {
   CLI::App* gpt_oss = bench.add_subcommand(
       "gpt-oss", "Decoding with layers of gpt-oss-20b on a cache, random weights, experts in MXFP4: ms a token");
   const auto count = [gpt_oss](const char* name, auto& value, const char* help) {
-    gpt_oss->add_option(name, value, help)->check(CLI::PositiveNumber)->capture_default_str();
+    gpt_oss->add_option(name, value, help)->check(number_from(1))->capture_default_str();
   };
   count("--layers", command->layers, "Layers, of 24; each is 0.44 GB");
   count("--vocabulary", command->vocabulary, "Words, of 201088");

@@ -58,7 +58,7 @@ void add_bench_vae(CLI::App& bench, Action& action) {
   vae->add_option("--latent", command->latent, "Latent frames, height, width")
       ->delimiter(',')
       ->expected(3)
-      ->check(CLI::PositiveNumber)
+      ->check(number_from(1))
       ->capture_default_str();
   vae->add_option("--repeats", command->bench.repeats, "Decodes after the first")
       ->check(CLI::NonNegativeNumber)

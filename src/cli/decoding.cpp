@@ -6,7 +6,7 @@ namespace parity::cli {
 
 void add_decoding(CLI::App& command, DecodingRounds& rounds) {
   const auto count = [&command](const char* name, auto& value, const char* help) {
-    command.add_option(name, value, help)->check(CLI::PositiveNumber)->capture_default_str();
+    command.add_option(name, value, help)->check(number_from(1))->capture_default_str();
   };
   count("--prompt", rounds.prompt, "Tokens given at once");
   count("--tokens", rounds.tokens, "Tokens decoded");

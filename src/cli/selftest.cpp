@@ -70,7 +70,7 @@ void add_selftest(CLI::App& app, Action& action, const std::string& command_line
       ->type_name("GLOB");
   command->add_option("--sample", options->sample, "Run N of the faults, of each family, dtype and kind its share")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(number_from(1));
   command->add_option("--against", options->against, "Fail for what is worse than in this result (selftest --json)")
       ->type_name("FILE");
   command->add_flag("--leave-one-family-out", options->leave_out,
