@@ -82,6 +82,23 @@ TEST_CASE("judge: a gain as small as other kernels' fp32 means and roots make ha
   CHECK(testing::contains(words_of(red, Verdict::fail), "gain"));
 }
 
+TEST_CASE("judge: fp64 values behind bf16 ops are held to these ops' rounding") {
+  at::manual_seed(5);
+  const at::Tensor x = at::rand({2, 53, 4}).to(at::kBFloat16), third = (x / 3).to(at::kDouble);
+  const auto judged = [&](const at::Tensor& value) {
+    ProgramFile file("boxes.h5");
+    const int64_t quotient = file.op("aten::div.Tensor", {ref(file.leaf(x)), 3}, {x / 3});
+    const int64_t wide = file.op("aten::_to_copy", {ref(quotient)}, {third}, {{"dtype", {{"dtype", "float64"}}}});
+    file.op("aten::mul.Tensor", {ref(wide), 63}, {third * 63});
+    return judged_with(file, value, {"~/mul.0"});
+  };
+  const Report green = judged(third * 63);
+  CAPTURE(words_of(green, Verdict::fail));
+  CHECK(exit_status(green) == 0);
+  CHECK(exit_status(judged(third * 64)) == 1);
+  CHECK(exit_status(judged((x.to(at::kDouble) / 3) * 63)) == 1);  // not rounded to bf16
+}
+
 TEST_CASE("judge: constants, zeros and empty tensors are coverage, not doubt") {
   ProgramFile file("constants.h5");
   const at::Tensor x = at::randn({3, 5});

@@ -35,6 +35,9 @@ struct StaleLimits {
                 "of that error, by which the older value may be missed; bf16 rounding (1.7e-3 of the norm) is at most "
                 ".006 of it"};
   Constant apart{.5, "of that error, by which the older value must differ from the right one"};
+  Constant rounding{16,
+                    "unit roundoffs of fp32, by which the reference's own values at both places must differ: one row "
+                    "through a linear layer of 24 to 4096 inputs, among 1 to 257 rows, moved by 2 to 13 (MKL, Zen 3)"};
 };
 
 /// Cast placements shown for one place (cast_path.cpp).

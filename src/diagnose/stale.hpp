@@ -14,7 +14,8 @@ namespace parity {
 class StaleRegistry {
  public:
   /// The place ("blocks.0.norm1", "call 0 of blocks.0.norm1") whose earlier value `candidate` repeats bitwise where the
-  /// reference's own values (`reference`: the reference's run on its own inputs) differ; "" when there is none. A part
+  /// reference's own values (`reference`: the reference's run on its own inputs) differ by more than a rounding (one
+  /// timestep embedded once for each of two batches is no stale value); "" when there is none. A part
   /// of an earlier call's value counts when it is its beginning. Constant tensors and those under 16 elements repeat
   /// nothing. Remembers both.
   /// `inputs`: paths that the value is computed from; what equals one of these passed through (a sublayer without its
@@ -34,10 +35,9 @@ class StaleRegistry {
     std::string path;
     int call;
     int64_t elements;
-    std::string head;       // the candidate's first elements, raw bytes
-    size_t whole;           // hash of all of them
-    std::string reference;  // the reference's first elements
-    size_t reference_whole;
+    std::string head;              // the candidate's first elements, raw bytes
+    size_t whole;                  // hash of all of them
+    at::Tensor reference, spread;  // the reference's first elements, and as many of all over it; fp32
   };
   std::unordered_map<std::string, std::vector<Seen>> by_begin_;  // of the first 16 elements
   struct Own {

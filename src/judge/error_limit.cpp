@@ -25,4 +25,9 @@ Limit error_limit(const Errors& errors, double count, at::ScalarType dtype, cons
                       limits.fp32_null_factor.origin)};
 }
 
+double logic_limit(const Segment& segment, const Thresholds& limits) {
+  return std::max(limits.logic_rel_l2.value,
+                  limits.logic_sum_factor.value * std::sqrt(segment.sum_length) * unit_roundoff(at::kDouble));
+}
+
 }  // namespace parity

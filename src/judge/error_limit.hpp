@@ -12,4 +12,7 @@ namespace parity {
 Limit error_limit(const Errors& errors, double count, at::ScalarType dtype, const Segment& segment,
                   const Thresholds& limits);
 
+/// The largest error, as relative L2, of fp64 values from the oracle on the same inputs.
+double logic_limit(const Segment& segment, const Thresholds& limits);
+
 }  // namespace parity
