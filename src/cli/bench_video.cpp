@@ -66,9 +66,7 @@ void add_bench_video(CLI::App& bench, Action& action) {
       ->expected(2)
       ->check(CLI::Range(16, 16384))
       ->capture_default_str();
-  video->add_option("--frames", options->bench.frames, "Made-up frames")
-      ->check(number_from(1))
-      ->capture_default_str();
+  video->add_option("--frames", options->bench.frames, "Made-up frames")->check(number_from(1))->capture_default_str();
   video->add_option("--repeats", options->bench.repeats, "Runs after the first")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();

@@ -33,8 +33,7 @@ at::Tensor spread_of(const at::Tensor& t) {
 // In the length that both have, and where they are finite; integers are not rounded.
 bool same_but_for_rounding(const at::Tensor& a, const at::Tensor& b, at::ScalarType dtype) {
   const int64_t shared = std::min(a.numel(), b.numel());
-  const at::Tensor one = a.narrow(0, 0, shared).nan_to_num(0., 0., 0.),
-                   other = b.narrow(0, 0, shared).nan_to_num(0., 0., 0.);
+  const at::Tensor one = a.narrow(0, 0, shared).nan_to_num(0, 0, 0), other = b.narrow(0, 0, shared).nan_to_num(0, 0, 0);
   const double away = (one - other).norm().item<double>();
   const double rounding = std::max(kStale.rounding * unit_roundoff(at::kFloat), unit_roundoff(dtype));
   return away <= (is_float(dtype) ? rounding : 0) * other.norm().item<double>();
