@@ -148,9 +148,10 @@ class PortJudge {
                     e_.decided_otherwise, percent(1 - equal_share(e_.forced))));
   }
 
-  // Values that are another name of one compared before, or are only moved.
+  // Values that are another name of one compared before, or are only moved, out of no table that each side computes.
   bool bitwise() {
-    if (fp64_ || !number() || segment_.arithmetic || !segment_.kind.starts_with("copy")) return false;
+    if (fp64_ || !number() || segment_.arithmetic || !segment_.kind.starts_with("copy") || e_.null_unequal > 0)
+      return false;
     const double share = equal_share(e_.forced);
     row_.limits.push_back({"bitwise_equal_share", 1, true, "copies: bitwise"});
     row_.limits.back().measured = share;

@@ -134,6 +134,8 @@ class Extraction {
                {"s", leaf.tensor.sizes().vec()},
                {"k", key},
                {"names", link(leaf.id, key)}};
+    const auto whole = leaves_.find(leaf.id);
+    if (whole != leaves_.end() && whole->second->computed) event["computed"] = true;
     if (leaf.base < 0) return event;
     event["k"] = nullptr;  // its strides count: always a view of the base
     event["alias"] = {{"v", leaf.base}, {"stride", leaf.strides}, {"offset", leaf.offset}};

@@ -64,6 +64,8 @@ class Lane {
   bool rereadable(int64_t id) const;  // a leaf that can be let go and read again
   bool used_again_soon(int64_t id, int op) const;
   at::Tensor leaf_value(const Leaf& leaf);
+  bool has_own(const Leaf& leaf) const;  // a table that other implementations compute, too
+  at::Tensor own_table(const Leaf& leaf);
   at::Tensor adopt(const at::Tensor& tensor, int64_t id) const;
   void take_stored(const Op& op);
   void take_opaque(const Op& op, int index);
@@ -85,6 +87,7 @@ class Lane {
   Leaves& leaves_;
   std::unordered_map<int64_t, at::ScalarType> dtypes_;  // as recorded
   std::unordered_map<int64_t, at::Tensor> values_;      // alive
+  std::unordered_map<int64_t, at::Tensor> tables_;      // computed anew, by leaf
   std::vector<int64_t> dropped_;
   std::unordered_map<int64_t, at::Tensor> raised_;  // of this op, leaves left out
   std::pair<const Op*, Results> once_{};            // of this op, in fp64

@@ -69,6 +69,7 @@ class Builder {
     Leaf leaf;
     leaf.value = event.value();
     leaf.names = event.texts("names");
+    leaf.computed = event.flag("computed");
     leaf.position = position();
     event.alias(leaf);
     if (leaf.base >= 0) known(event, leaf.base);

@@ -59,6 +59,7 @@ struct ModuleCall {
 struct Leaf {
   Value value;
   std::vector<std::string> names;  // "weights/…", "inputs/…"
+  bool computed = false;           // a weight in no weights file: another build of the model computes its own
   int position = 0;                // first used by the op or call at this position
   int64_t base = -1;  // it shares the memory of this value: base.as_strided(shape, strides, offset); -1: of none
   std::vector<int64_t> strides;

@@ -27,7 +27,7 @@ class Program:
         self._path, self._model, self._level, self._producer, self._paths, self._shard = path, model, level, producer, paths, shard
         self._file, self._table, self._frames = None, ValueTable(), []
         self._serial, self._calls, self._points = 0, {}, {}
-        self._names = {}  # id(tensor) -> (weak reference, [weight names])
+        self._names = {}  # id(tensor) -> (weak reference, {weight name: is it in the state dict?})
 
     @property
     def file(self):
@@ -37,42 +37,42 @@ class Program:
             if self._shard is not None:
                 about["shard"] = self._shard.json()
             self._file = DumpFile(self._path, self._level, self._producer, type(self._model).__name__, about)
-            for name, t in weight_names.of_model(self._model):
-                self._add_name(name, shards.local(t)[0])
+            for name, t, kept in weight_names.of_model(self._model):
+                self._add_name(name, shards.local(t)[0], kept)
         return self._file
 
     # values
 
-    def _add_name(self, name, t):
+    def _add_name(self, name, t, kept):
         ref, names = self._names.get(id(t), (None, None))
         if ref is None or ref() is not t:
-            ref, names = self._names[id(t)] = (weakref.ref(t), [])
-        if name not in names:
-            names.append(name)
+            ref, names = self._names[id(t)] = (weakref.ref(t), {})
+        names.setdefault(name, kept)
 
     def _weight_names(self, t):
         ref, names = self._names.get(id(t), (None, None))
         if ref is not None and ref() is t:
             return names
         for frame in self._frames:  # an attribute set since; only modules now running can be the reason
-            for name, found in weight_names.of_module(frame.module, frame.path):
+            for name, found, kept in weight_names.of_module(frame.module, frame.path):
                 if found is t:
-                    self._add_name(name, t)
+                    self._add_name(name, t, kept)
         ref, names = self._names.get(id(t), (None, None))
-        return names if ref is not None and ref() is t else []
+        return names if ref is not None and ref() is t else {}
 
     def _leaf(self, t, names=()):
         """A tensor no recorded op made: stored as it is now. Shares it memory with a known value, replay can make it a view of that."""
         file, memory = self.file, self._table.memory(t)
         value = self._table.add(t, as_leaf=True)
-        links = [("weights", n) for n in self._weight_names(t)] + list(names)
+        weights = self._weight_names(t)
+        links = [("weights", n) for n in weights] + list(names)
         alias = self._alias(t, memory)
         key = None if alias and memory.uninitialised else self._store(t, value)
         if key is not None:
             for group, n in links:
                 file.link(group, n, key)
         file.event(e="leaf", v=value.id, k=key, d=dtype_name(t.dtype), s=shape(t), names=[f"{group}/{link_name(n)}" for group, n in links],
-                   **({"alias": alias} if alias else {}))
+                   **({"computed": True} if weights and not names and not any(weights.values()) else {}), **({"alias": alias} if alias else {}))
         return value
 
     @staticmethod

@@ -51,7 +51,7 @@ class SketchProgram:
         call = self._calls[path] = self._calls.get(path, -1) + 1
         if path == "":
             if call == 0:
-                for name, t in weight_names.of_model(self._model):
+                for name, t, _ in weight_names.of_model(self._model):
                     self._write(t, name, 0, "weight")
             for name, t in boundaries.inputs(module, args, kwargs)[0]:
                 self._write(t, name, call, "input")

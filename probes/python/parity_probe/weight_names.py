@@ -1,5 +1,13 @@
-"""State-dict names of a model's tensors: parameters, buffers (persistent or not) and plain tensor attributes such as `self.freqs`."""
+"""Names of a model's tensors as a state dict has them: parameters, buffers (persistent or not) and plain tensor attributes such as `self.freqs`."""
+import typing
+
 import torch
+
+
+class Named(typing.NamedTuple):
+    name: str
+    tensor: torch.Tensor
+    kept: bool  # in the state dict; what is not was computed when the model was built
 
 _WRAPPER = "_orig_mod"  # torch.compile's
 
@@ -21,16 +29,16 @@ def _attributes(x, name, found, depth=0):
 
 
 def of_module(module, path):
-    """[(name, tensor)] of `module` itself, children left out; a tied tensor comes once per name."""
-    found = []
-    for store in (module._parameters, module._buffers):
-        found += [(k, t) for k, t in store.items() if isinstance(t, torch.Tensor)]
+    """[Named] of `module` itself, children left out; a tied tensor comes once per name."""
+    state = {**module._parameters, **module._buffers}
+    found = [(k, t) for k, t in state.items() if isinstance(t, torch.Tensor)]
     for k, x in module.__dict__.items():
         if k not in ("_parameters", "_buffers", "_modules") and isinstance(x, (torch.Tensor, list, tuple, dict)) and not k.endswith("_hooks"):
             _attributes(x, k, found)
-    return [(f"{path}.{k}" if path else k, t) for k, t in found]
+    kept = state.keys() - module._non_persistent_buffers_set
+    return [Named(f"{path}.{k}" if path else k, t, k in kept) for k, t in found]
 
 
 def of_model(model):
-    """[(name, tensor)] of the whole model, in state-dict order."""
+    """[Named] of the whole model, in state-dict order."""
     return [entry for path, module in model.named_modules(remove_duplicate=False) for entry in of_module(module, strip(path))]
