@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "diagnose/findings.hpp"
 #include "jobs/port_job.hpp"
 #include "jobs/sides.hpp"
+#include "pair/segments.hpp"
 #include "program_file.hpp"
 #include "test_places.hpp"
 #include "trace/first_order.hpp"
@@ -225,6 +227,27 @@ TEST_CASE("variant budget: first order agrees with a small change's own run") {
     CHECK(std::abs((*found[0])[1] - other) < .05 * moved.norm().item<double>());
     REQUIRE(found[1].has_value());
     CHECK((*found[1])[0] == 0);
+  }
+}
+
+TEST_CASE("variant budget: a long stretch of small ops takes the time of its calls, and is searched") {
+  for (const int steps : {20, 1500}) {
+    testing::ProgramFile file("small-ops.h5");
+    at::Tensor value = at::ones({4});
+    int64_t id = file.leaf(value);
+    for (int i = 0; i < steps; ++i) {
+      value = at::gelu(value);
+      id = file.op("aten::gelu", {testing::ref(id)}, {value});
+    }
+    const Dump dump = file.dump();
+    const Program program = load_program(dump);
+    std::vector<bool> marked(program.boundaries.size());
+    marked.back() = true;
+    const Catalogue catalogue(program, {kOracle, kRecorded, kExact});
+    const VariantPlan plan =
+        plan_variants(catalogue.index(), segments_of(program, marked), catalogue, kLastValid + 1, VariantBudget{});
+    CHECK(plan.apart.back() == (steps > 20));
+    CHECK(plan.allowed.back() <= kSearch.always.value);
   }
 }
 

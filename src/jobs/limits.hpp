@@ -10,6 +10,10 @@ struct SearchLimits {
   Constant along{.02, "of the squared difference: a change that points along it by less explains none of it"};
   Constant always{2e11,
                   "multiplications allowed whatever the budget, some 5 s on two cores: small models are tried whole"};
+  Constant match_element{500,
+                         "multiplications of holding a changed value against the candidate's, an element: some "
+                         "forty passes in fp64, 15 ns on two cores"};
+  Constant match{6e6, "and however small it is: as many calls, 4 us each"};
 };
 
 /// Arithmetic below the cast (judged_row.cpp, arithmetic_search.cpp).

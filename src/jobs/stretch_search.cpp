@@ -14,7 +14,9 @@
 namespace parity {
 namespace {
 
-constexpr size_t kBesideEachOther = 8;
+// At first: the likeliest come first, and one of them may explain the value. Each batch replays the stretch anew, so
+// the next is twice as large.
+constexpr size_t kBesideEachOther = 8, kMostBesideEachOther = 64;
 
 class StretchSearch {
  public:
@@ -102,10 +104,11 @@ class StretchSearch {
   }
 
   void run_changes(const std::vector<StretchChange>& changes) {
-    for (size_t next = 0; next < changes.size();) {
+    size_t beside = kBesideEachOther;
+    for (size_t next = 0; next < changes.size(); beside = std::min(2 * beside, kMostBesideEachOther)) {
       std::vector<const StretchChange*> batch;
-      double work = whole_;
-      for (; next < changes.size() && batch.size() < at_once() && work + changes[next].work <= left_; ++next) {
+      double work = static_cast<double>(kExact + 1) * whole_;
+      for (; next < changes.size() && batch.size() < at_once(beside) && work + changes[next].work <= left_; ++next) {
         work += changes[next].work;
         batch.push_back(&changes[next]);
       }
@@ -121,12 +124,12 @@ class StretchSearch {
   }
 
   // Beside each other within the memory allowed; three values of the largest size each.
-  size_t at_once() const {
+  size_t at_once(size_t wanted) const {
     int64_t largest = 1;
     for (const size_t op : stretch_.ops)
       for (const auto& output : program_.ops[op].outputs)
         if (output) largest = std::max(largest, 8 * output->elements());  // in fp64
-    return std::clamp<size_t>(static_cast<size_t>(plan_.bytes / (3 * largest)), 1, kBesideEachOther);
+    return std::clamp<size_t>(static_cast<size_t>(plan_.bytes / (3 * largest)), 1, wanted);
   }
 
   void run_batch(const std::vector<const StretchChange*>& batch) {

@@ -121,8 +121,7 @@ int64_t VariantBudget::memory() const {
 double first_order_work(double stretch, double changed_ops) { return ((4 + kSketches) * stretch + changed_ops) / 2; }
 
 double matching_work(const Value& value) {
-  constexpr double kElement = 500;  // some forty passes over fp64 values: 15 ns an element on two cores
-  return kElement * static_cast<double>(value.elements());
+  return kSearch.match + kSearch.match_element * static_cast<double>(value.elements());
 }
 
 VariantPlan plan_variants(const ProgramIndex& program, const std::vector<Segment>& segments, const Catalogue& catalogue,

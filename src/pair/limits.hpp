@@ -140,6 +140,16 @@ struct MovedLimits {
   Constant work{1e11, "multiplications, some 3 s on two cores: half of what trials may take"};
 };
 
+/// What running an op costs, in multiplications of a matrix product (pair/segments.cpp).
+struct WorkLimits {
+  Constant element{32,
+                   "an element of an elementwise op: fp64 on two cores, 1 ns for tanh, 1/30 ns for a multiplication"};
+  Constant step{
+      2e5,
+      "a step of a replay, however small its op: 5 us, for arguments, dispatch, what is let go. A block of 4251 "
+      "such ops was replayed 900 times over by a budget that did not count it"};
+};
+
 struct PairLimits {
   ContentLimits content;
   NameLimits name;
@@ -149,6 +159,7 @@ struct PairLimits {
   FamilyLimits family;
   TrialLimits trial;
   MovedLimits moved;
+  WorkLimits work;
 };
 
 inline constexpr PairLimits kPairLimits;

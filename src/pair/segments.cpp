@@ -5,6 +5,7 @@
 #include <map>
 
 #include "core/segment.hpp"
+#include "pair/limits.hpp"
 #include "trace/flow.hpp"
 #include "trace/operator.hpp"
 
@@ -132,9 +133,6 @@ Segment describe(const Program& program, const Shapes& shapes, std::vector<size_
 }  // namespace
 
 std::vector<double> work_of_ops(const Program& program) {
-  // An elementwise op costs about as much an element as that many multiplications in a product (fp64, two cores: a
-  // nanosecond for tanh, a thirtieth for a multiplication).
-  constexpr double kElement = 32;
   const Shapes shapes = shapes_of(program);
   std::vector<double> work;
   for (const Op& op : program.ops) {
@@ -142,7 +140,8 @@ std::vector<double> work_of_ops(const Program& program) {
     for (const auto& output : op.outputs)
       if (output && !op.view) elements += static_cast<double>(output->elements());
     const bool product = is_product(op.kind) || op.kind.find("attention") != std::string::npos;
-    work.push_back(elements * (kElement + (product ? static_cast<double>(sum_length(op, shapes)) : 0)));
+    work.push_back(kPairLimits.work.step +
+                   elements * (kPairLimits.work.element + (product ? static_cast<double>(sum_length(op, shapes)) : 0)));
   }
   return work;
 }
