@@ -43,6 +43,7 @@ bool same_but_for_rounding(const at::Tensor& a, const at::Tensor& b, at::ScalarT
 
 std::string StaleRegistry::seen_before(const std::string& path, int call, const at::Tensor& candidate,
                                        const at::Tensor& reference, const std::set<std::string>& inputs) {
+  const at::Tensor reference_head = remember(path, call, reference);
   if (candidate.numel() < kBegin) return "";
   const at::Tensor own = candidate.contiguous();
   const auto element = static_cast<int64_t>(own.element_size());
@@ -54,8 +55,8 @@ std::string StaleRegistry::seen_before(const std::string& path, int call, const 
            own.numel(),
            std::string(all.substr(0, kHead * element)),
            std::hash<std::string_view>()(all),
-           head_of(reference),
-           spread_of(reference)};
+           reference_head,
+           reference.numel() > kHead ? spread_of(reference) : reference_head};
   std::string found;
   std::vector<Seen>& alike = by_begin_[begin];
   for (const Seen& old : alike) {
@@ -74,9 +75,11 @@ std::string StaleRegistry::seen_before(const std::string& path, int call, const 
   return found;
 }
 
-void StaleRegistry::remember(const std::string& path, int call, const at::Tensor& reference) {
-  if (reference.numel() < kBegin || !at::isFloatingType(reference.scalar_type())) return;
-  own_[reference.sizes().vec()].push_back({path, call, head_of(reference)});
+at::Tensor StaleRegistry::remember(const std::string& path, int call, const at::Tensor& reference) {
+  const at::Tensor head = head_of(reference);
+  if (reference.numel() >= kBegin && at::isFloatingType(reference.scalar_type()))
+    own_[reference.sizes().vec()].push_back({path, call, head});
+  return head;
 }
 
 std::string StaleRegistry::like_reference(const std::string& path, int call, const at::Tensor& candidate,

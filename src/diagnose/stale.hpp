@@ -27,8 +27,8 @@ class StaleRegistry {
   /// at least ten times further away: for ports that did not record the older value.
   std::string like_reference(const std::string& path, int call, const at::Tensor& candidate,
                              const at::Tensor& right) const;
-  /// Remembers the reference's own value there.
-  void remember(const std::string& path, int call, const at::Tensor& reference);
+  /// Remembers the reference's own value there, where `seen_before` is not asked; its first elements in fp32.
+  at::Tensor remember(const std::string& path, int call, const at::Tensor& reference);
 
  private:
   struct Seen {

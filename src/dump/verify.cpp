@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "core/dtype_kind.hpp"
 #include "core/error.hpp"
 #include "core/precision.hpp"
 #include "dump/sketch.hpp"
@@ -108,7 +109,7 @@ class Verifier {
   }
 
   void count_non_finite(const std::string& key, const at::Tensor& tensor) {
-    if (!at::isFloatingType(tensor.scalar_type()) && !at::isComplexType(tensor.scalar_type())) return;
+    if (!is_float(tensor.scalar_type())) return;
     const at::Tensor wide = at::isFloat8Type(tensor.scalar_type()) ? tensor.to(at::kFloat) : tensor;
     const auto count = at::isfinite(wide).logical_not().sum().item<int64_t>();
     if (count > 0) inform(fmt::format("value '{}' has {} non-finite of {} elements", key, count, tensor.numel()));

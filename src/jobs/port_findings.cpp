@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "core/dtype_kind.hpp"
 #include "core/error.hpp"
 #include "diagnose/limits.hpp"
 #include "diagnose/reordered.hpp"
@@ -149,7 +150,7 @@ std::optional<BoundaryEvent> PortFindings::under(const OpResult& row, const Boun
 std::vector<Finding> PortFindings::searched(const OpResult& row, const BoundaryEvent& event, const at::Tensor& value,
                                             const ValuesBefore& before, Sought sought) {
   const at::ScalarType dtype = program_.boundaries[row.index].value.dtype;
-  if (!at::isFloatingType(dtype) && !at::isComplexType(dtype)) return {};
+  if (!is_float(dtype)) return {};
   if (equal_share(*row.forced) == 1) return {};  // nothing to explain
   const Stretch stretch = stretch_before(row, event, value, before);
   try {
@@ -186,7 +187,6 @@ std::optional<Finding> PortFindings::stale(const OpResult& row, const BoundaryEv
     as = "but for rounding what the reference has at ";
     if (inputs.contains(older)) older.clear();
   }
-  stale_.remember(row.path, row.call, own);
   if (older.empty() || row.forced->bitwise_equal_share.value_or(1) >= 1) return std::nullopt;
   Finding f{"stale value", as + older, Gate::logic, true, {}, 0};
   f.fit.amplitude = f.fit.explained = f.fit.correlation = f.fit.size = 1;  // bit by bit: certain
@@ -199,7 +199,6 @@ std::optional<Finding> PortFindings::stale(const OpResult& row, const BoundaryEv
 void PortFindings::pass(const OpResult& row, const BoundaryEvent& event, const at::Tensor& value,
                         const ValuesBefore& before) {
   stale_.seen_before(row.path, row.call, value, event.computed[kOwn], before.names);
-  stale_.remember(row.path, row.call, event.computed[kOwn]);
 }
 
 Aside PortFindings::aside() {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "core/dtype_kind.hpp"
 #include "diagnose/cast_path.hpp"
 #include "jobs/limits.hpp"
 #include "judge/naming.hpp"
@@ -26,7 +27,7 @@ std::vector<ReplayOptions> lane_options() {
 }
 
 at::Tensor perturbed(const at::Tensor& value, size_t boundary) {
-  if (!at::isFloatingType(value.scalar_type()) && !at::isComplexType(value.scalar_type())) return value;
+  if (!is_float(value.scalar_type())) return value;
   const at::Tensor wide = raised(value);
   auto generator = at::make_generator<at::CPUGeneratorImpl>(boundary);
   return wide * (1 + kPerturbation * at::randn(wide.sizes(), generator, wide.options()));
@@ -47,7 +48,7 @@ std::vector<DtypePath> cast_placements(const Program& program, const Segment& se
                                        const std::vector<FaultHypothesis>& started) {
   const Boundary& boundary = program.boundaries[event.boundary];
   const at::ScalarType dtype = boundary.value.dtype;
-  if (!segment.arithmetic || !(at::isFloatingType(dtype) || at::isComplexType(dtype))) return {};
+  if (!segment.arithmetic || !is_float(dtype)) return {};
   DtypePath path{boundary.path, side, "", {placement("as recorded", event.computed[kRecorded], value, dtype)}};
   for (const DeviatingValue& d : event.deviating) {
     const FaultHypothesis& h = started[d.deviation];

@@ -3,6 +3,7 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include "core/dtype_kind.hpp"
 #include "core/error.hpp"
 #include "trace/lane.hpp"
 #include "trace/lanes.hpp"
@@ -14,7 +15,7 @@ namespace {
 
 using Values = std::map<int64_t, at::Tensor>;
 
-bool differentiable(const at::Tensor& t) { return t.defined() && (t.is_floating_point() || t.is_complex()); }
+bool differentiable(const at::Tensor& t) { return t.defined() && is_float(t.scalar_type()); }
 
 double inner_product_of(const at::Tensor& a, const at::Tensor& b) {
   const auto flat = [](const at::Tensor& t) {

@@ -20,9 +20,7 @@ std::string output_path(const std::string& path, size_t output) {
   return output == 0 ? path : fmt::format("{}[{}]", path, output);
 }
 
-bool is_numeric(at::ScalarType dtype) {
-  return at::isFloatingType(dtype) || at::isComplexType(dtype) || at::isIntegralType(dtype, /*includeBool=*/false);
-}
+bool is_numeric(at::ScalarType dtype) { return is_float(dtype) || at::isIntegralType(dtype, /*includeBool=*/false); }
 
 // Attention kernels return, after the result and its logsumexp, random states and debug masks that no kernel fills.
 bool is_filler(const std::string& kind, size_t output) {

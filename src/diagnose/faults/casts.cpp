@@ -17,7 +17,7 @@ namespace {
 
 bool computes_floats(const Op& op) {
   return !op.view && (op.opaque.empty() || is_uninitialised(op.kind)) && !op.outputs.empty() && op.outputs[0] &&
-         (at::isFloatingType(op.outputs[0]->dtype) || at::isComplexType(op.outputs[0]->dtype));
+         is_float(op.outputs[0]->dtype);
 }
 
 bool writes_in_place(const Op& op) { return op.kind.ends_with('_'); }
@@ -38,7 +38,7 @@ Rewrite rounded_too(at::ScalarType half) {
   return [half](OpCall& call) {
     Results results = call.run_again();
     for (auto& result : results)
-      if (result && (result->is_floating_point() || result->is_complex())) result = rounded(*result, half);
+      if (result && is_float(result->scalar_type())) result = rounded(*result, half);
     return results;
   };
 }

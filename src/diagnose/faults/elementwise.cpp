@@ -5,6 +5,7 @@
 #include <cmath>
 #include <set>
 
+#include "core/dtype_kind.hpp"
 #include "diagnose/faults/catalogue.hpp"
 
 namespace parity {
@@ -20,7 +21,7 @@ int64_t elements(const ProgramIndex& program, int64_t id) {
 
 bool is_float(const ProgramIndex& program, int64_t id) {
   const Value* value = program.value(id);
-  return value != nullptr && (at::isFloatingType(value->dtype) || at::isComplexType(value->dtype));
+  return value != nullptr && parity::is_float(value->dtype);
 }
 
 Rewrite only(const char* operand) {
