@@ -32,6 +32,22 @@ std::vector<const OtherSelection*> OtherSelections::behind(size_t boundary) cons
   return found;
 }
 
+// Of rows selected otherwise a mask takes some: how many of them, no recording of the reference says.
+const OtherSelection* OtherSelections::selected_again(const OpResult& row, const std::vector<int64_t>& candidate) {
+  const auto boundary = static_cast<size_t>(row.index);
+  const auto otherwise = [&](size_t before) { return excused_.contains(before); };
+  if (row.verdict != Verdict::shape || row.shape.size() != candidate.size() ||
+      std::none_of(ancestors_[boundary].begin(), ancestors_[boundary].end(), otherwise))
+    return nullptr;
+  const auto axis = std::mismatch(row.shape.begin(), row.shape.end(), candidate.begin());
+  if (!std::equal(axis.first + 1, row.shape.end(), axis.second + 1)) return nullptr;
+  for (const size_t op : segments_[boundary].ops)
+    if (program_.ops[op].opaque == "data-dependent" || program_.ops[op].kind == "index" ||
+        program_.ops[op].kind == "masked_select")
+      return &again_.emplace_back(OtherSelection{op, *axis.first, *axis.second});
+  return nullptr;
+}
+
 bool OtherSelections::concerns(const OpResult& row) const {
   if (by_op_.empty() || (row.verdict != Verdict::fail && row.verdict != Verdict::shape)) return false;
   return row.index >= 0 && static_cast<size_t>(row.index) < segments_.size() &&
@@ -43,8 +59,9 @@ void OtherSelections::excuse(OpResult& row, const std::vector<int64_t>& candidat
   const std::vector<const OtherSelection*> all = behind(boundary);
   const auto it =
       std::find_if(all.begin(), all.end(), [&](const auto* s) { return selected_by(*s, row.shape, candidate_shape); });
-  if (it == all.end()) return;
-  if (row.verdict == Verdict::shape) excused_[boundary] = *it;
+  const OtherSelection* selection = it == all.end() ? selected_again(row, candidate_shape) : *it;
+  if (selection == nullptr) return;
+  if (row.verdict == Verdict::shape) excused_[boundary] = selection;
   row.verdict = Verdict::inconclusive;
   row.gate = Gate::none;
   row.diagnosis = fmt::format(
@@ -52,7 +69,7 @@ void OtherSelections::excuse(OpResult& row, const std::vector<int64_t>& candidat
       "router's "
       "scores) fell otherwise, and what is computed from it cannot be compared; give both sides the same routing, or "
       "compare in fp32",
-      program_.ops[(*it)->op].path, (*it)->selected, (*it)->recorded);
+      program_.ops[selection->op].path, selection->selected, selection->recorded);
 }
 
 }  // namespace parity

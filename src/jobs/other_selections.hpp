@@ -2,6 +2,7 @@
 // reference's did: a tie of a router's scores that rounding turns over. Later ops hold the sizes of the recorded run,
 // so neither shapes nor numbers can be compared there; the scores themselves are compared before.
 #pragma once
+#include <list>
 #include <map>
 #include <vector>
 
@@ -25,12 +26,14 @@ class OtherSelections {
 
  private:
   std::vector<const OtherSelection*> behind(size_t boundary) const;
+  const OtherSelection* selected_again(const OpResult& row, const std::vector<int64_t>& candidate);
 
   const Program& program_;
   const std::vector<Segment>& segments_;
   const std::vector<std::vector<size_t>>& ancestors_;
   std::map<size_t, const OtherSelection*> by_op_;
   std::map<size_t, const OtherSelection*> excused_;  // boundaries of another shape
+  std::list<OtherSelection> again_;                  // out of what was selected otherwise
 };
 
 }  // namespace parity

@@ -22,11 +22,11 @@ constexpr int kOrderRank = 2;    // a named change of the program that moves the
 constexpr int kStaleRank = 2;    // a change that gives the value from the port's own inputs says more
 
 // `difference`, from the reference's own kernels, by far more than valid arithmetics lie apart.
-bool grossly_off(double difference, const BoundaryEvent& event) {
+bool grossly_off(double difference, const BoundaryEvent& event, const std::vector<FaultHypothesis>& hypotheses) {
   if (difference == 0) return false;
   double noise = 0;
-  for (size_t lane = kExact; lane <= kLastValid; ++lane)
-    noise = std::max(noise, measure_sums(event.computed[kRecorded], event.computed[lane]).difference_norm);
+  for (const at::Tensor& other : valid_values(event, hypotheses))
+    noise = std::max(noise, measure_sums(event.computed[kRecorded], other).difference_norm);
   return !(difference <= kFitting.gross * noise);
 }
 
@@ -82,7 +82,7 @@ int64_t PortFindings::named() const {
 
 std::vector<Finding> PortFindings::at(const OpResult& row, const BoundaryEvent& event, const at::Tensor& value,
                                       const ValuesBefore& before) {
-  const bool gross = grossly_off(row.forced->difference_norm, event), apart = plan_.apart[row.index];
+  const bool gross = grossly_off(row.forced->difference_norm, event, hypotheses_), apart = plan_.apart[row.index];
   std::vector<Finding> found = apart ? searched(row, event, value, before, gross ? Sought::all : Sought::not_gross)
                                      : match_hypotheses(event, value, hypotheses_, final_op(row.index));
   if (!apart) aside_.directions += static_cast<int64_t>(found.size());

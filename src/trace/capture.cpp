@@ -56,6 +56,16 @@ bool gives_indices(const nlohmann::json& results) {
   });
 }
 
+// Of what is indexed, a mask's values say how many elements are taken; whole numbers only say which.
+bool sized_by_values(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) {
+  if (op.operator_name().name != "aten::index") return op.hasTag(at::Tag::dynamic_output_shape);
+  const auto indices = arguments.at(1).toListRef();
+  return std::any_of(indices.begin(), indices.end(), [](const c10::IValue& index) {
+    return index.isTensor() &&
+           (index.toTensor().scalar_type() == at::kBool || index.toTensor().scalar_type() == at::kByte);
+  });
+}
+
 void see(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   if (capturing == nullptr) return run_unseen(op, keys, stack);
   if (is_composite(op))
@@ -69,6 +79,7 @@ void see(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::St
   };
   const c10::ArrayRef<c10::IValue> arguments(stack->data() + stack->size() - count, count);
   EncodedArguments encoded = encode_arguments(schema, arguments, id_of);
+  captured.dynamic = sized_by_values(op, arguments);
   const size_t before = stack->size() - count;
   run_unseen(op, keys, stack);
   captured.event = {{"e", "op"}, {"op", recorded_name(op.operator_name())}, {"args", std::move(encoded.args)}};
@@ -76,7 +87,6 @@ void see(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::St
   captured.event["out"] =
       results_of({stack->begin() + static_cast<std::ptrdiff_t>(before), stack->end()}, captured.makes);
   if (gives_views(schema)) captured.event["view"] = true;
-  captured.dynamic = op.hasTag(at::Tag::dynamic_output_shape);
   if (captured.dynamic && gives_indices(captured.event["out"])) captured.event["opaque"] = "data-dependent";
   if (!captured.makes.empty()) (*told)(std::move(captured));
 }

@@ -163,7 +163,7 @@ std::vector<FaultHypothesis> Catalogue::of_families(int op) const {
   constexpr std::array kFamilies{norm_faults,       norm_eps_faults,    linear_faults,    activation_faults,
                                  soft_cap_faults,   elementwise_faults, attention_faults, rope_faults,
                                  rope_table_faults, cache_faults,       order_faults,     cast_placements,
-                                 fused_attention,   fused_bias};
+                                 fused_attention,   fused_bias,         broken_ties};
   Hypotheses found;
   for (const auto& family : kFamilies) {
     try {

@@ -98,6 +98,7 @@ void order_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void cast_placements(const ProgramIndex& program, int index, Hypotheses& to);
 void fused_attention(const ProgramIndex& program, int index, Hypotheses& to);
 void fused_bias(const ProgramIndex& program, int index, Hypotheses& to);
+void broken_ties(const ProgramIndex& program, int index, Hypotheses& to);
 
 /// What it is called that a value of that shape, which op `index` makes (-1: none), has its slices in that order.
 std::string order_fault(const ProgramIndex& program, int index, const std::vector<int64_t>& shape,
