@@ -30,4 +30,12 @@ double logic_limit(const Segment& segment, const Thresholds& limits) {
                   limits.logic_sum_factor.value * std::sqrt(segment.sum_length) * unit_roundoff(at::kDouble));
 }
 
+double near_recorded(const Evidence& evidence, const Segment& segment, const Thresholds& limits) {
+  const double unit = std::max(unit_roundoff(evidence.reference_dtype), unit_roundoff(at::kDouble));
+  const double sum = limits.fp32_sum_factor.value * std::sqrt(segment.sum_length) * unit;
+  const Threshold& factor = is_half(evidence.reference_dtype) ? limits.half_ratio : limits.fp32_null_factor;
+  const double apart = factor.value * evidence.null_apart;
+  return std::max({unit, sum, apart < limits.undecided.value ? apart : 0});
+}
+
 }  // namespace parity

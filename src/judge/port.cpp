@@ -255,12 +255,11 @@ class PortJudge {
             best_->fault, best_->detail, best_->fit.amplitude, best_->fit.sigma(), best_->fit.size));
   }
 
-  // Where valid arithmetics alone lie far apart, a pass would say nothing; unless the candidate lies within an
-  // ordinary sum's rounding of the recorded value.
+  // Where valid arithmetics alone lie far apart, a pass would say nothing; unless the candidate lies near the recorded
+  // value.
   void power() {
     if (fp64_ || !number() || e_.forced.difference_norm == 0) return;
-    const double near = std::max(unit_, limits_.fp32_sum_factor.value * std::sqrt(segment_.sum_length) * unit_);
-    if (e_.forced.rel_l2 && *e_.forced.rel_l2 <= near) return;
+    if (e_.forced.rel_l2 && *e_.forced.rel_l2 <= near_recorded(e_, segment_, limits_)) return;
     const double limit = (e_.settled ? settled_limit() : limit_of(e_)).value;
     if (limit < limits_.undecided.value) return;
     row_.verdict = Verdict::inconclusive;

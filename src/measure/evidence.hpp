@@ -57,6 +57,8 @@ struct Evidence : Errors {
   std::optional<SettledRows> settled;
   double unequal = 0;             // share of elements that differ bitwise from the nearest valid arithmetic
   double null_unequal = 0;        // largest share of elements of a valid arithmetic that differ bitwise from recorded
+  double null_apart = 0;          // largest relative L2 of a valid arithmetic from recorded, where these lie far from
+                                  // the oracle; else 0
   Projection gain, null_gain;     // (candidate - recorded) on recorded; the largest of the valid arithmetics
   int64_t decided_otherwise = 0;  // integers: rows (last axis) that hold other numbers than under any valid arithmetic,
                                   // where all of these agree

@@ -49,11 +49,15 @@ Errors errors_of(const LocalValues& v, const OracleStats& oracle) {
   return e;
 }
 
+constexpr double kFar = 32;  // roundings from the oracle: more than a sum's own
+
 void measure_null(Evidence& e, const LocalValues& v) {
+  const bool far = e.null_error > kFar * unit_roundoff(e.reference_dtype);
   e.unequal = 1 - equal_share(e.forced);
   for (const at::Tensor& other : v.valid) {
     if (e.unequal > 0) e.unequal = std::min(e.unequal, share_unequal(other, v.candidate));
     e.null_unequal = std::max(e.null_unequal, share_unequal(v.recorded, other));
+    if (far) e.null_apart = std::max(e.null_apart, measure_sums(v.recorded, other).rel_l2.value_or(INFINITY));
     const Projection gain = project({other, v.recorded}, v.recorded, e.forced.reference_norm);
     if (std::abs(gain.amplitude) > std::abs(e.null_gain.amplitude)) e.null_gain = gain;
   }
@@ -61,7 +65,7 @@ void measure_null(Evidence& e, const LocalValues& v) {
 
 // A row is unsettled where a valid arithmetic is kFar times as far from the oracle as from half of the rows, and as a
 // rounding; at most a quarter of them, which leaves less than a tenth of the error.
-constexpr double kFar = 32, kMostUnsettled = .25, kWorth = .1;
+constexpr double kMostUnsettled = .25, kWorth = .1;
 
 at::Tensor in_rows(const at::Tensor& t) { return t.reshape({-1, t.size(-1)}); }
 

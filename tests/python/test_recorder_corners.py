@@ -188,3 +188,12 @@ def test_model_compiled_in_place(tmp_path):
     model.compile(backend=backend)
     _, r = record(model, tmp_path / "a.h5", torch.ones(1, 2))
     assert not compiled and [e["path"] for e in r.events if e["e"] == "call"] == ["", "0"]
+
+
+def test_what_is_indexed_has_as_many_elements_as_the_indices(tmp_path):
+    """Whole numbers say which, a mask says how many: only there is the recorded result of integers taken."""
+    def f(m, x):
+        order = x.topk(3).indices
+        return torch.arange(6)[order], torch.arange(6)[x > 0]
+    _, r = record(Fn(f), tmp_path / "a.h5", torch.randn(6), level="module")
+    assert [op.get("opaque") for op in ops(r, "aten::index.Tensor")] == [None, "data-dependent"]

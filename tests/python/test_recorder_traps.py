@@ -252,15 +252,6 @@ def test_data_dependent_sizes(tmp_path):
     assert ops(r, "aten::_local_scalar_dense")[0]["out"] == [None]
 
 
-def test_what_is_indexed_has_as_many_elements_as_the_indices(tmp_path):
-    """Whole numbers say which, a mask says how many: only there is the recorded result of integers taken."""
-    def f(m, x):
-        order = x.topk(3).indices
-        return torch.arange(6)[order], torch.arange(6)[x > 0]
-    _, r = record(Fn(f), tmp_path / "a.h5", torch.randn(6), level="module")
-    assert [op.get("opaque") for op in ops(r, "aten::index.Tensor")] == [None, "data-dependent"]
-
-
 def test_exchanged_data_is_another_value(tmp_path):
     def f(m, x):
         a = m.w * x
