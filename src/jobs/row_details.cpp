@@ -30,7 +30,7 @@ at::Tensor perturbed(const at::Tensor& value, size_t boundary) {
   if (!is_float(value.scalar_type())) return value;
   const at::Tensor wide = raised(value);
   auto generator = at::make_generator<at::CPUGeneratorImpl>(boundary);
-  return wide * (1 + kPerturbation * at::randn(wide.sizes(), generator, wide.options()));
+  return at::randn(wide.sizes(), generator, wide.options()).mul_(kPerturbation).add_(1).mul_(wide);
 }
 
 std::vector<Explanation> explanations(const std::vector<Finding>& found, const Thresholds& limits) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <list>
 #include <memory>
+#include <utility>
 
 #include "core/error.hpp"
 #include "trace/lane.hpp"
@@ -140,11 +141,14 @@ class InStep {
       if (at::Tensor value = run->at_boundary(next_boundary_); value.defined())
         event.deviating.push_back({run->number(), std::move(value)});
     const Replacements replacements = visit_ ? visit_(event) : Replacements();
+    event.deviating.clear();
     for (size_t l = 0; l < lanes_.size() && l < replacements.size(); ++l) {
       if (!replacements[l]) continue;
       for (const auto& run : running_)
         if (run->beside(*lanes_[l])) run->exchange(next_boundary_);
-      if (!replacements[l]->is_same(event.computed[l])) lanes_[l]->exchange(next_boundary_, *replacements[l]);
+      // A replay's own value goes before the next one's copy comes: all of them beside each other were the peak.
+      const at::Tensor own = std::exchange(event.computed[l], {});
+      if (!replacements[l]->is_same(own)) lanes_[l]->exchange(next_boundary_, *replacements[l]);
     }
   }
 
