@@ -46,19 +46,23 @@ def sines(places, frequencies, first=0):
     return torch.cat([angles.sin(), angles.cos()], 1)
 
 
+def by_exp(count, base, steps=None):
+    """Frequencies in float64, where the models take a power, or exp, in float32."""
+    return torch.exp(torch.arange(count, dtype=torch.float64) * (-math.log(base) / (steps or count)))
+
+
 def frequencies(base):
-    """By exp and in float64, where the models take a power in float32."""
-    return lambda buffer: torch.exp(torch.arange(len(buffer), dtype=torch.float64) * (-math.log(base) / len(buffer)))
+    return lambda buffer: by_exp(len(buffer), base)
 
 
 def gptj_table(base, first=0):
-    return lambda buffer: sines(len(buffer), torch.exp(torch.arange(8, dtype=torch.float64) * (-math.log(base) / 8)), first)
+    return lambda buffer: sines(len(buffer), by_exp(buffer.shape[1] // 2, base), first)
 
 
-def m2m_table(base, first=0):
+def m2m_table(base):
     def make(buffer):
         half = buffer.shape[1] // 2
-        table = sines(len(buffer), torch.exp(torch.arange(half, dtype=torch.float64) * (-math.log(base) / (half - 1))), first)
+        table = sines(len(buffer), by_exp(half, base, half - 1))
         table[1] = 0   # the padding's row
         return table
     return make

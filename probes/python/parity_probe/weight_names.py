@@ -9,6 +9,7 @@ class Named(typing.NamedTuple):
     tensor: torch.Tensor
     kept: bool  # in the state dict; what is not was computed when the model was built
 
+
 _WRAPPER = "_orig_mod"  # torch.compile's
 
 
