@@ -191,9 +191,11 @@ def test_model_compiled_in_place(tmp_path):
 
 
 def test_what_is_indexed_has_as_many_elements_as_the_indices(tmp_path):
-    """Whole numbers say which, a mask says how many: only there is the recorded result of integers taken."""
+    """Whole numbers say which, a mask says how many: only there is the recorded result of integers taken, and any result stored."""
     def f(m, x):
         order = x.topk(3).indices
-        return torch.arange(6)[order], torch.arange(6)[x > 0]
+        return torch.arange(6)[order], torch.arange(6)[x > 0], 2 * x[order], 2 * x[x > 0]
     _, r = record(Fn(f), tmp_path / "a.h5", torch.randn(6), level="module")
-    assert [op.get("opaque") for op in ops(r, "aten::index.Tensor")] == [None, "data-dependent"]
+    taken = ops(r, "aten::index.Tensor")
+    assert [op.get("opaque") for op in taken] == [None, "data-dependent", None, None]
+    assert ["k" in op["out"][0] for op in taken] == [False, True, False, True]

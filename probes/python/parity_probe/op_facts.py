@@ -66,11 +66,11 @@ class OpFacts:
         if self.random and self._draws(args, kwargs):
             return "random"
         # How many rows nonzero or unique find would change under other roundings; which floats a mask picks is computed like any op.
-        if self._sized_by_values(args, kwargs) and outputs and not any(t.is_floating_point() or t.is_complex() for t in outputs):
+        if self.sized_by_values(args, kwargs) and outputs and not any(t.is_floating_point() or t.is_complex() for t in outputs):
             return "data-dependent"
         return None
 
-    def _sized_by_values(self, args, kwargs):
+    def sized_by_values(self, args, kwargs):
         """Of what is indexed, a mask's values say how many elements are taken; whole numbers only say which."""
         if self.base != "index":
             return self.dynamic

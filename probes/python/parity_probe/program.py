@@ -166,7 +166,7 @@ class Program:
         tensors = [t for t in results if isinstance(t, torch.Tensor)]
         reason = facts.opaque(args, kwargs, tensors)
         self._count_writes(written, reason)
-        store = reason not in (None, "uninitialised") or reason is None and (self._level == "op" or facts.dynamic)
+        store = reason not in (None, "uninitialised") or reason is None and (self._level == "op" or facts.sized_by_values(args, kwargs))
         inputs = self._memories(args, kwargs)
         event = {"e": "op", "op": facts.name, "in": self._inside(), "args": args_json, "kwargs": kwargs_json, "out": [], **self._source()}
         view = False
