@@ -167,6 +167,8 @@ def main():
     parser.add_argument("--markdown")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
+    if args.folder:
+        Path(args.folder).mkdir(parents=True, exist_ok=True)
     rows = []
     for size in args.layers or args.tokens:
         rows.append(measure(size, args))
