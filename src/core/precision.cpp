@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/error.hpp"
 
 namespace parity {
@@ -51,6 +53,7 @@ at::ScalarType redirect(at::ScalarType dtype, Precision precision) {
 }
 
 double unit_roundoff(at::ScalarType dtype) { return row(dtype).unit_roundoff; }
+double least_roundoff(at::ScalarType dtype) { return std::max(unit_roundoff(dtype), unit_roundoff(at::kDouble)); }
 std::string dtype_name(at::ScalarType dtype) { return std::string(row(dtype).name); }
 std::string short_dtype_name(at::ScalarType dtype) { return std::string(row(dtype).short_name); }
 

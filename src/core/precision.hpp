@@ -20,6 +20,10 @@ at::ScalarType redirect(at::ScalarType dtype, Precision precision);
 /// Complex dtypes have their component's.
 double unit_roundoff(at::ScalarType dtype);
 
+/// The least that values of `dtype` are held to: its unit roundoff, but fp64's for exact dtypes, whose errors are
+/// measured in fp64 all the same.
+double least_roundoff(at::ScalarType dtype);
+
 /// PyTorch's name without "torch.": "bfloat16", "float32", "int64", "complex64", "bool", …
 std::string dtype_name(at::ScalarType dtype);
 

@@ -69,7 +69,7 @@ class Matcher {
   // reordered arithmetic differ by in its row. Dividing by its root makes a matched filter of the projection (white
   // noise); without it the few largest elements decide.
   at::Tensor noise_by_element() const {
-    const double unit = std::max(unit_roundoff(dtype_), unit_roundoff(at::kDouble));
+    const double unit = least_roundoff(dtype_);
     const auto magnitude = [](const at::Tensor& t) { return at::nan_to_num(t.is_complex() ? t.abs() : t, 0, 0, 0); };
     const at::Tensor recorded = raised(recorded_), values = magnitude(recorded);
     at::Tensor variance = (unit * values).square() / 3;

@@ -139,7 +139,7 @@ class MainJob {
                   const std::vector<size_t>& ancestors) const {
     PropagationInput in;
     in.is_fp64 = local.is_fp64;
-    in.unit = std::max(unit_roundoff(local.reference_dtype), unit_roundoff(at::kDouble));
+    in.unit = least_roundoff(local.reference_dtype);
     for (const size_t a : ancestors) in.largest_input_error = std::max(in.largest_input_error, free_error(run, a));
     if (const auto own = run.own.port.find(b); own != run.own.port.end()) in.own = own->second;
     if (const auto null = run.own.reference.find(b); null != run.own.reference.end()) in.null = null->second;

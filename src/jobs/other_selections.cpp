@@ -13,6 +13,11 @@ bool selected_by(const OtherSelection& s, const std::vector<int64_t>& reference,
                     [&](int64_t r, int64_t c) { return r == c || (r == s.recorded && c == s.selected); });
 }
 
+// Integers that index give as many rows as there are of them, and those may have been selected otherwise.
+bool takes_rows(const Op& op) {
+  return op.opaque == kDataDependent || op.kind == "index" || op.kind == "masked_select";
+}
+
 }  // namespace
 
 OtherSelections::OtherSelections(const Program& program, const std::vector<Segment>& segments,
@@ -42,9 +47,7 @@ const OtherSelection* OtherSelections::selected_again(const OpResult& row, const
   const auto axis = std::mismatch(row.shape.begin(), row.shape.end(), candidate.begin());
   if (!std::equal(axis.first + 1, row.shape.end(), axis.second + 1)) return nullptr;
   for (const size_t op : segments_[boundary].ops)
-    if (program_.ops[op].opaque == "data-dependent" || program_.ops[op].kind == "index" ||
-        program_.ops[op].kind == "masked_select")
-      return &again_.emplace_back(OtherSelection{op, *axis.first, *axis.second});
+    if (takes_rows(program_.ops[op])) return &again_.emplace_back(OtherSelection{op, *axis.first, *axis.second});
   return nullptr;
 }
 

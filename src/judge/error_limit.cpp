@@ -12,7 +12,7 @@ namespace parity {
 
 Limit error_limit(const Errors& errors, double count, at::ScalarType dtype, const Segment& segment,
                   const Thresholds& limits) {
-  const double unit = std::max(unit_roundoff(dtype), unit_roundoff(at::kDouble));
+  const double unit = least_roundoff(dtype);
   const double null = std::max(errors.null_error, errors.scale > 0 ? limits.rounding_floor.value * unit : 0);
   if (is_half(dtype)) {
     const Threshold& factor = segment.attention ? limits.half_attention_ratio : limits.half_ratio;
@@ -31,7 +31,7 @@ double logic_limit(const Segment& segment, const Thresholds& limits) {
 }
 
 double near_recorded(const Evidence& evidence, const Segment& segment, const Thresholds& limits) {
-  const double unit = std::max(unit_roundoff(evidence.reference_dtype), unit_roundoff(at::kDouble));
+  const double unit = least_roundoff(evidence.reference_dtype);
   const double sum = limits.fp32_sum_factor.value * std::sqrt(segment.sum_length) * unit;
   const Threshold& factor = is_half(evidence.reference_dtype) ? limits.half_ratio : limits.fp32_null_factor;
   const double apart = factor.value * evidence.null_apart;

@@ -127,7 +127,7 @@ bool dtype_path_fails(OpResult& row, const JudgeInput& in) {
                             dtype_name(in.candidate_dtype)));
   const KindLimit* kind = find_limit(row.kind);
   if (!kind) return false;  // found untrusted below
-  const double unit = std::max(unit_roundoff(in.reference_dtype), unit_roundoff(at::kDouble));
+  const double unit = least_roundoff(in.reference_dtype);
   if (in.other_kernels) return rounding_fails(row, unit);
   Applied table{kind->min_equal_share, kind->max_rel_l2_in_u * unit,
                 fmt::format("table, {}: {}", kind->kind, kind->reason)};

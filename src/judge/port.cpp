@@ -28,7 +28,7 @@ class PortJudge {
         e_(evidence),
         segment_(segment),
         limits_(limits),
-        unit_(std::max(unit_roundoff(evidence.reference_dtype), unit_roundoff(at::kDouble))),
+        unit_(least_roundoff(evidence.reference_dtype)),
         count_(std::max<double>(1, static_cast<double>(evidence.forced.count))),
         findings_(findings),
         best_(best_finding(findings, limits)) {}

@@ -11,6 +11,7 @@
 #include "core/precision.hpp"
 #include "trace/arguments.hpp"
 #include "trace/encode.hpp"
+#include "trace/program.hpp"
 
 namespace parity {
 namespace {
@@ -87,7 +88,7 @@ void see(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::St
   captured.event["out"] =
       results_of({stack->begin() + static_cast<std::ptrdiff_t>(before), stack->end()}, captured.makes);
   if (gives_views(schema)) captured.event["view"] = true;
-  if (captured.dynamic && gives_indices(captured.event["out"])) captured.event["opaque"] = "data-dependent";
+  if (captured.dynamic && gives_indices(captured.event["out"])) captured.event["opaque"] = kDataDependent;
   if (!captured.makes.empty()) (*told)(std::move(captured));
 }
 

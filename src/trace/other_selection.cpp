@@ -3,12 +3,6 @@
 #include "trace/lane.hpp"
 
 namespace parity {
-namespace {
-
-constexpr std::string_view kDataDependent = "data-dependent";  // FORMAT.md, "opaque"
-
-}  // namespace
-
 void Lane::note_selection(const Op& op, int index) {
   const bool recorded_kernels = options_.precision == Precision::recorded && options_.arithmetic == Arithmetic::kernel;
   if (!recorded_kernels || op.opaque != kDataDependent || op.outputs.empty() || !op.outputs[0]) return;

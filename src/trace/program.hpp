@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "dump/dump.hpp"
@@ -23,6 +24,9 @@ struct Value {
 
   int64_t elements() const { return c10::multiply_integers(shape); }
 };
+
+/// `Op::opaque` of an op whose values say how many elements it gives (FORMAT.md).
+constexpr std::string_view kDataDependent = "data-dependent";
 
 /// One ATen op as recorded.
 struct Op {
