@@ -22,6 +22,9 @@ std::string output_path(const std::string& path, size_t output) {
 
 bool is_numeric(at::ScalarType dtype) { return is_float(dtype) || at::isIntegralType(dtype, /*includeBool=*/false); }
 
+// A mask inside a module is compared by what it masks; one that a caller gets stands for itself.
+bool is_result(at::ScalarType dtype) { return is_numeric(dtype) || dtype == at::kBool; }
+
 // Attention kernels return, after the result and its logsumexp, random states and debug masks that no kernel fills.
 bool is_filler(const std::string& kind, size_t output) {
   return output >= 2 && kind.find("attention") != std::string::npos;
@@ -166,7 +169,7 @@ class Builder {
     call.outputs = event.values("outputs");
     for (size_t j = 0; j < call.outputs.size(); ++j) {
       const Value& value = call.outputs[j];
-      boundary(event, {output_path(call.path, j), call.call, call.type, position(), value, is_numeric(value.dtype)});
+      boundary(event, {output_path(call.path, j), call.call, call.type, position(), value, is_result(value.dtype)});
     }
   }
 
@@ -186,7 +189,7 @@ class Builder {
     if (const int line = lines_.find(index, "src"); line >= 0) made_at_[value.id] = {line, -1};
     if (role != "output") return;
     boundary(event, {event.text("path"), static_cast<int>(event.integer("call")), "point", position(), value,
-                     is_numeric(value.dtype)});
+                     is_result(value.dtype)});
   }
 
   void boundary(const EventReader& event, Boundary boundary) {
