@@ -1,7 +1,6 @@
 """A model that returns a mask beside its result (ACE-Step's encoder of conditions: which of the packed places are taken): the mask is compared, value by value."""
 import json
 import pathlib
-import subprocess
 import sys
 
 import killed
@@ -17,7 +16,7 @@ ENTRY = catalogue.ENTRIES["ace_step_condition"]
 def compare(reference, candidate, tmp_path):
     """(exit status, rows that do not pass by path)"""
     report = tmp_path / "report.json"
-    status = subprocess.run([killed.BINARY, "compare", reference, candidate, "--json", report, "--quiet"], capture_output=True).returncode
+    status, _, _ = killed.ask("compare", reference, candidate, "--json", report, "--quiet")
     return status, {row["path"]: row["verdict"] for row in json.loads(report.read_text())["ops"] if row["verdict"] != "pass"}
 
 
