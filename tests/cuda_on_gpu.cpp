@@ -41,7 +41,23 @@ class Uploaded {
   void* memory_ = nullptr;
 };
 
-void check_pair(const Array& r, const Array& c, int device) {
+void check_ranks(const cuda::Measurement& there, std::vector<double> sorted, bool by_passes, const std::string& what) {
+  const auto n = static_cast<int64_t>(sorted.size());
+  if (n == 0) return;
+  std::sort(sorted.begin(), sorted.end());
+  const int64_t p95 = (n - 1) * 95 / 100, p99 = (n - 1) * 99 / 100;
+  const auto same = [&](const std::vector<int64_t>& ranks) {
+    const std::vector<double> found = there.ranks(ranks);
+    for (size_t i = 0; i < ranks.size(); ++i)
+      expect(found[i] == sorted[static_cast<size_t>(ranks[i])], "rank " + std::to_string(ranks[i]) + " of " + what);
+  };
+  same({p95, std::min(n - 1, p95 + 1), p99, std::min(n - 1, p99 + 1)});
+  expect(by_passes || there.ranks_by_passes() == 0, "percentiles from the pass itself, " + what);
+  same({0, n / 2, n - 1});
+}
+
+/// `by_passes`: the bands may miss.
+void check_pair(const Array& r, const Array& c, int device, bool by_passes = false) {
   const std::string what = r.type.name + " against " + c.type.name + ", " + std::to_string(r.size()) + " elements";
   const cuda::Pair here = pair_of(r, c);
   const Uploaded on_r(r), on_c(c);
@@ -49,31 +65,44 @@ void check_pair(const Array& r, const Array& c, int device) {
   there.reference = on_r.get(), there.candidate = on_c.get();
   const cuda::PairTotals want = emulated_totals(here, 1, 0);
   for (const int blocks : {0, 1, 2, 7, 1000})
-    expect(same_totals(want, cuda::pair_totals(there, device, blocks)), "sums of " + what);
-  const std::vector<double> sorted = emulated_gather(here, {});
-  const auto n = static_cast<int64_t>(sorted.size());
-  if (n == 0) return;
-  const std::vector<int64_t> ranks{0, n / 2, (n - 1) * 95 / 100, std::min(n - 1, (n - 1) * 95 / 100 + 1), n - 1};
-  const std::vector<double> found = cuda::ranks(there, n, ranks, device);
-  for (size_t i = 0; i < ranks.size(); ++i)
-    expect(found[i] == sorted[static_cast<size_t>(ranks[i])], "rank " + std::to_string(ranks[i]) + " of " + what);
+    expect(same_totals(want, cuda::Measurement(there, device, {}, blocks).result().totals), "sums of " + what);
+  const cuda::Measurement ranked(there, device, {.95, .99});
+  expect(same_totals(want, ranked.result().totals), "sums with bands of " + what);
+  if (want.worst >= 0) {
+    expect(ranked.result().worst_reference == r[want.worst], "the worst reference of " + what);
+    expect(ranked.result().worst_candidate == c[want.worst], "the worst candidate of " + what);
+  }
+  check_ranks(ranked, distances_of(here), by_passes, what);
+}
+
+/// More elements than a sample has: bands are kept.
+void check_large(int device) {
+  const Stored &fp32 = stored_types()[1], &bf16 = stored_types()[3];
+  const Array r = some_numbers(3 << 20, fp32, 3, true);
+  check_pair(r, near_copy(r, bf16, 4), device);
+  check_pair(r, near_copy(r, fp32, 5), device);
+  const Array narrow = some_numbers(1 << 20, bf16, 6, false);
+  check_pair(narrow, near_copy(narrow, bf16, 7), device);
+  check_pair(narrow, narrow, device);  // one tie: zero
+  Array uneven = some_numbers(1 << 20, fp32, 8, false), off = uneven;
+  for (int64_t i = 0; i < 60000; ++i) off.memory[static_cast<size_t>(4 * i + 1)] ^= 1;  // all differences in few tiles
+  check_pair(uneven, off, device);
 }
 
 int on_devices(size_t devices) {
   uint64_t seed = 1;
-  for (size_t device = 0; device < devices; ++device) {
-    cudaSetDevice(static_cast<int>(device));
+  for (size_t i = 0; i < devices; ++i) {
+    const int device = static_cast<int>(i);
+    cudaSetDevice(device);
     for (const Stored& a : stored_types())
       for (const Stored& b : stored_types())
         for (const bool hostile : {false, true}) {
-          const Array r = some_numbers(3 * cuda::kTile + 301, a, ++seed, hostile);
-          check_pair(r, near_copy(r, b, ++seed), static_cast<int>(device));
+          const Array r = some_numbers(3 * cuda::tile_of(1) + 301, a, ++seed, hostile);
+          check_pair(r, near_copy(r, b, ++seed), device);
         }
     for (const int64_t n : {1, 255, 257})
-      check_pair(some_numbers(n, stored_types()[1], 1, true), some_numbers(n, stored_types()[1], 2, true),
-                 static_cast<int>(device));
-    const Array r = some_numbers(3 << 20, stored_types()[1], 3, true);  // more than are gathered at once
-    check_pair(r, near_copy(r, stored_types()[3], 4), static_cast<int>(device));
+      check_pair(some_numbers(n, stored_types()[1], 1, true), some_numbers(n, stored_types()[1], 2, true), device);
+    check_large(device);
   }
   std::printf("%zu device(s), %d failures\n", devices, failures);
   return failures == 0 ? 0 : 1;
@@ -97,9 +126,10 @@ int without_device() {
   std::printf("no device: %s\n", why.c_str());
   expect(cuda::architectures() == "80 90 100", "architectures");
   const Array r = some_numbers(10, stored_types()[1], 1, false);
-  expect(refuses([&] { cuda::pair_totals(pair_of(r, r), 0); }), "sums without a device are an error");
-  expect(refuses([&] { cuda::pair_totals({}, 0); }), "sums of nothing are an error");
-  expect(refuses([&] { cuda::ranks(pair_of(r, r), 10, {3}, 0); }), "ranks without a device are an error");
+  expect(refuses([&] { cuda::Measurement(pair_of(r, r), 0, {}); }), "sums without a device are an error");
+  expect(refuses([&] { cuda::Measurement({}, 0, {}); }), "sums of nothing are an error");
+  expect(refuses([&] { cuda::Measurement(pair_of(r, r), 0, {.95, .99}); }), "ranks without a device are an error");
+  expect(refuses([&] { cuda::read(r.memory.data(), 8, 0); }), "reading without a device is an error");
   return failures == 0 ? 0 : 1;
 }
 

@@ -65,19 +65,50 @@ PARITY_HOST_DEVICE constexpr uint64_t magnitude_mask(Format f) {
 }
 PARITY_HOST_DEVICE constexpr int bias_of(Format f) { return (1 << (f.exponent_bits - 1)) - 1; }
 
-/// The number that `bits` are in format `f`, exactly; NaN and infinities as such.
-PARITY_HOST_DEVICE inline double decoded(uint64_t bits, Format f) {
-  if (f.mantissa_bits == kMantissa64) return double_of(bits);
+PARITY_HOST_DEVICE inline float float_of(uint32_t bits) {
+  float x;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+/// The bits of the first magnitude that is no finite number.
+PARITY_HOST_DEVICE constexpr uint64_t first_special(Format f) {
+  return f.has_infinity ? ((uint64_t{1} << f.exponent_bits) - 1) << f.mantissa_bits : magnitude_mask(f);
+}
+
+/// The number that `bits` are in format `f`, exactly; NaN and infinities as such. Read as the bits of a double,
+/// exponent and mantissa are the number times 2^(bias - 1023), subnormal numbers too.
+PARITY_HOST_DEVICE inline double decoded_by_parts(uint64_t bits, Format f) {
   const uint64_t magnitude = bits & magnitude_mask(f), sign = (bits >> (f.exponent_bits + f.mantissa_bits)) << 63;
-  const uint64_t exponent = magnitude >> f.mantissa_bits, last = (uint64_t{1} << f.exponent_bits) - 1;
-  const uint64_t fraction = magnitude << (kMantissa64 - f.mantissa_bits) & ((uint64_t{1} << kMantissa64) - 1);
-  if (exponent == last && f.has_infinity) return double_of(sign | kInfinity64 | fraction);
-  if (magnitude == magnitude_mask(f)) return double_of(sign | kInfinity64 | 1);  // e4m3fn's NaN
-  if (exponent == 0) {  // zero and subnormal numbers: mantissa · 2^(1 - bias - mantissa_bits), a normal double
-    const double value = static_cast<double>(magnitude) * power_of_two(1 - bias_of(f) - f.mantissa_bits);
-    return double_of(sign | bits_of(value));
+  const uint64_t aligned = magnitude << (kMantissa64 - f.mantissa_bits);
+  if (magnitude >= first_special(f)) return double_of(sign | aligned | kInfinity64 | (f.has_infinity ? 0 : 1));
+  return double_of(sign | bits_of(double_of(aligned) * power_of_two(kBias64 - bias_of(f))));
+}
+
+/// The same for fp16. A GPU has an instruction for it, and for a float as a double.
+PARITY_HOST_DEVICE inline double decoded_fp16(uint64_t bits) {
+#ifdef __CUDA_ARCH__
+  float out;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(out) : "h"(static_cast<uint16_t>(bits)));
+  return static_cast<double>(out);
+#else
+  return decoded_by_parts(bits, format_of(Element::fp16));
+#endif
+}
+
+PARITY_HOST_DEVICE inline double decoded(uint64_t bits, Element e) {
+  switch (e) {
+    case Element::fp64:
+      return double_of(bits);
+    case Element::fp32:
+      return static_cast<double>(float_of(static_cast<uint32_t>(bits)));
+    case Element::bf16:
+      return static_cast<double>(float_of(static_cast<uint32_t>(bits) << 16));
+    case Element::fp16:
+      return decoded_fp16(bits);
+    default:
+      return decoded_by_parts(bits, format_of(e));
   }
-  return double_of(sign | (exponent + static_cast<uint64_t>(kBias64 - bias_of(f))) << kMantissa64 | fraction);
 }
 
 /// Writes to `bits` what a finite `value` is in format `f`; false where it is no number of that format.
@@ -99,13 +130,12 @@ PARITY_HOST_DEVICE inline bool encoded_exactly(double value, Format f, uint64_t&
   const uint64_t kept = significand >> dropped, one = uint64_t{1} << f.mantissa_bits;
   const uint64_t narrow =
       exponent < 1 ? kept : (static_cast<uint64_t>(exponent) << f.mantissa_bits) | (kept & (one - 1));
-  const uint64_t past = f.has_infinity ? ((uint64_t{1} << f.exponent_bits) - 1) << f.mantissa_bits : magnitude_mask(f);
-  if (narrow >= past) return false;
+  if (narrow >= first_special(f)) return false;
   bits = sign | narrow;
   return true;
 }
 
-/// The bits of element `i` of an array, widened.
+/// The bits of element `i` of an array.
 PARITY_HOST_DEVICE inline uint64_t raw_bits(const void* data, Element e, int64_t i) {
   switch (bytes_of(e)) {
     case 8:
@@ -117,6 +147,10 @@ PARITY_HOST_DEVICE inline uint64_t raw_bits(const void* data, Element e, int64_t
     default:
       return static_cast<const uint8_t*>(data)[i];
   }
+}
+
+PARITY_HOST_DEVICE inline double value_at(const void* data, Element e, int64_t i) {
+  return decoded(raw_bits(data, e, i), e);
 }
 
 }  // namespace parity::kernels::cuda

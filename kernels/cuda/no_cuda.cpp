@@ -20,8 +20,14 @@ std::vector<Device> devices(std::string& why) {
   return {};
 }
 
-PairTotals pair_totals(const Pair&, int, int) { refuse(); }
+struct Measurement::State {};
 
-std::vector<double> ranks(const Pair&, int64_t, const std::vector<int64_t>&, int) { refuse(); }
+Measurement::Measurement(const Pair&, int, const std::vector<double>&, int) { refuse(); }
+Measurement::~Measurement() = default;
+const PairResult& Measurement::result() const { refuse(); }
+std::vector<double> Measurement::ranks(const std::vector<int64_t>&) const { refuse(); }
+int64_t Measurement::ranks_by_passes() const { refuse(); }
+
+void read(const void*, int64_t, int) { refuse(); }
 
 }  // namespace parity::kernels::cuda

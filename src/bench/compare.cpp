@@ -11,6 +11,7 @@
 #include "bench/bandwidth.hpp"
 #include "core/error.hpp"
 #include "core/precision.hpp"
+#include "kernels/cuda/compare.hpp"
 #include "measure/measure.hpp"
 
 namespace parity {
@@ -42,9 +43,15 @@ void time_in_turn(const std::vector<Contestant>& all, int repeats) {
     }
 }
 
-/// What the others are held against, for a pair of `bytes` together.
-std::function<void()> reading_of(const at::Tensor& reference, int64_t bytes) {
+/// What the others are held against. On a device without our kernels: a copy of half of it moves as many bytes.
+std::function<void()> reading_of(const at::Tensor& reference, const at::Tensor& candidate) {
+  const int64_t bytes = static_cast<int64_t>(reference.nbytes() + candidate.nbytes());
   if (reference.is_cpu()) return [both = std::make_shared<ReadOnly>(bytes)] { both->read(); };
+  if (reference.is_cuda() && !kernels::cuda::architectures().empty())
+    return [reference, candidate] {
+      for (const at::Tensor& one : {reference, candidate})
+        kernels::cuda::read(one.const_data_ptr(), static_cast<int64_t>(one.nbytes()), one.device().index());
+    };
   return [reference, third = at::empty_like(reference)] {
     at::Tensor(third).copy_(reference).flatten()[reference.numel() - 1].item<double>();
   };
@@ -63,7 +70,7 @@ CompareBenchRow measure_row(const std::string& reference, const std::string& can
   const auto pair = random_pair(row.elements, dtype, other);
   const auto r = pair.first.to(options.device), c = pair.second.to(options.device);
   row.bytes = static_cast<int64_t>(r.nbytes() + c.nbytes());
-  time_in_turn({{reading_of(r, row.bytes), &row.reading},
+  time_in_turn({{reading_of(r, c), &row.reading},
                 {[&] { measure_sums(r, c); }, &row.sums},
                 {[&] { measure(r, c); }, &row.statistics},
                 {[&] { at::isclose(r, dtype == other ? c : c.to(dtype)).all().item<bool>(); }, &row.torch_close}},

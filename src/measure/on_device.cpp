@@ -3,7 +3,6 @@
 #include <array>
 #include <cmath>
 
-#include "kernels/cuda/compare.hpp"
 #include "measure/ranks.hpp"
 
 namespace parity {
@@ -38,11 +37,12 @@ bool lost_squares(const PairTotals& t) {
          !std::isfinite(t.sum_d) || !std::isfinite(t.sum_rc) || !std::isfinite(t.sum_dr);
 }
 
-Totals<double> totals_of(const PairTotals& t) {
+Totals<double> totals_of(const kernels::cuda::PairResult& result) {
+  const PairTotals& t = result.totals;
   Totals<double> out;
   out.max_d = t.max_d, out.sum_d = t.sum_d, out.sum_dd = t.sum_dd;
   out.sum_r = t.sum_r, out.sum_rr = t.sum_rr, out.sum_cc = t.sum_cc, out.sum_rc = t.sum_rc, out.sum_dr = t.sum_dr;
-  out.finite = t.finite, out.zeros = t.zeros_reference, out.equal = t.equal;
+  out.finite = result.finite, out.zeros = t.zeros_reference, out.equal = t.equal;
   out.special_reference = t.special_reference, out.special_candidate = t.special_candidate;
   out.special_mismatch = t.special_mismatch;
   out.max_ulp = t.max_ulp, out.bits_known = t.bits_known;
@@ -50,9 +50,7 @@ Totals<double> totals_of(const PairTotals& t) {
 }
 
 /// One value everywhere: its bits, or zeros of both signs.
-bool is_constant(int64_t n, bool varies, int64_t zeros) { return n > 1 && (!varies || zeros == n); }
-
-double value_at(const at::Tensor& tensor, int64_t i) { return tensor.flatten()[i].to(at::kDouble).item<double>(); }
+bool is_constant(int64_t n, uint64_t differs, bool zeros) { return n > 1 && (differs == 0 || zeros); }
 
 void set_percentiles(int64_t finite, const RankSource& ranks, Stats& out) {
   const QuantilePlace p95(kQuantiles[0], finite), p99(kQuantiles[1], finite);
@@ -70,21 +68,22 @@ std::optional<kernels::cuda::Pair> device_pair(const at::Tensor& reference, cons
   return kernels::cuda::Pair{reference.const_data_ptr(), candidate.const_data_ptr(), *r, *c, reference.numel()};
 }
 
-std::optional<Stats> statistics_of(const PairTotals& totals, const at::Tensor& reference, const at::Tensor& candidate,
+std::optional<Stats> statistics_of(const kernels::cuda::PairResult& result, at::IntArrayRef shape,
                                    const RankSource& ranks) {
+  const PairTotals& totals = result.totals;
   if (lost_squares(totals)) return std::nullopt;
   Stats out;
-  out.count = reference.numel();
-  set_statistics_of(totals_of(totals), out);
-  if (totals.finite > 0 && totals.bits_known) out.max_ulp = static_cast<double>(totals.max_ulp);
+  out.count = c10::multiply_integers(shape);
+  set_statistics_of(totals_of(result), out);
+  if (result.finite > 0 && totals.bits_known) out.max_ulp = static_cast<double>(totals.max_ulp);
   if (!ranks) return out;
-  out.constant_reference = is_constant(out.count, totals.varies_reference, totals.zeros_reference);
-  out.constant_candidate = is_constant(out.count, totals.varies_candidate, totals.zeros_candidate);
-  if (totals.finite == 0) return out;
-  out.worst_reference = value_at(reference, totals.worst);
-  out.worst_candidate = value_at(candidate, totals.worst);
-  out.worst_index = index_of(totals.worst, reference.sizes());
-  set_percentiles(totals.finite, ranks, out);
+  out.constant_reference = is_constant(out.count, totals.differs_reference, totals.zeros_reference == out.count);
+  out.constant_candidate = is_constant(out.count, totals.differs_candidate, totals.any_candidate == 0);
+  if (result.finite == 0) return out;
+  out.worst_reference = result.worst_reference;
+  out.worst_candidate = result.worst_candidate;
+  out.worst_index = index_of(totals.worst, shape);
+  set_percentiles(result.finite, ranks, out);
   return out;
 }
 
@@ -97,12 +96,10 @@ std::optional<Stats> measured_on_device(const at::Tensor& reference, const at::T
   const at::Tensor r = reference.detach().resolve_neg().contiguous(), c = candidate.detach().resolve_neg().contiguous();
   const auto pair = device_pair(r, c);
   if (!pair) return std::nullopt;
-  const int device = r.device().index();
-  const auto ranks = [&](int64_t finite, const std::vector<int64_t>& wanted) {
-    return kernels::cuda::ranks(*pair, finite, wanted, device);
-  };
-  const PairTotals totals = kernels::cuda::pair_totals(*pair, device);
-  return statistics_of(totals, r, c, ranked ? RankSource(ranks) : RankSource());
+  const std::vector<double> quantiles(kQuantiles.begin(), kQuantiles.end());
+  const kernels::cuda::Measurement there(*pair, r.device().index(), ranked ? quantiles : std::vector<double>());
+  const RankSource ranks = [&](int64_t, const std::vector<int64_t>& wanted) { return there.ranks(wanted); };
+  return statistics_of(there.result(), r.sizes(), ranked ? ranks : RankSource());
 }
 
 }  // namespace parity

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/stats.hpp"
-#include "kernels/cuda/pair_step.hpp"
+#include "kernels/cuda/compare.hpp"
 #include "measure/blocks.hpp"
 
 namespace parity {
@@ -24,8 +24,8 @@ using RankSource = std::function<std::vector<double>(int64_t finite, const std::
 std::optional<kernels::cuda::Pair> device_pair(const at::Tensor& reference, const at::Tensor& candidate);
 
 /// Statistics from a pair's sums, without percentiles and worst element if `ranks` is null; nullopt as above.
-std::optional<Stats> statistics_of(const kernels::cuda::PairTotals& totals, const at::Tensor& reference,
-                                   const at::Tensor& candidate, const RankSource& ranks);
+std::optional<Stats> statistics_of(const kernels::cuda::PairResult& result, at::IntArrayRef shape,
+                                   const RankSource& ranks);
 
 /// measure.cpp's formulas.
 void set_statistics_of(const Totals<double>& totals, Stats& out);
