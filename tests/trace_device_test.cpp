@@ -216,6 +216,19 @@ TEST_CASE("trace: the GPU's switches are set as recorded, and back") {
   CHECK(context.allowTF32CuDNN());
 }
 
+TEST_CASE("trace: a recording of a CPU has no TF32, whatever PyTorch's defaults were") {
+  at::Context& context = at::globalContext();
+  const json allowed{{"matmul", true}, {"cudnn", true}};
+  {
+    const RecordedSettings settings(json{{"device", "cpu"}, {"tf32", allowed}});
+    CHECK_FALSE(context.allowTF32CuBLAS());
+    CHECK_FALSE(context.allowTF32CuDNN());
+  }
+  const RecordedSettings settings(json{{"device", "cuda:0"}, {"tf32", allowed}});
+  CHECK(context.allowTF32CuBLAS());
+  CHECK(context.allowTF32CuDNN());
+}
+
 TEST_CASE("bench: compare on another device has the same contestants") {
   CompareBenchOptions options;
   options.dtypes = {"fp32", "bf16"};

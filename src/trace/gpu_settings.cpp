@@ -1,6 +1,7 @@
 // One row a switch. Only what LibTorch has had since 2.4; newer names of the same switches are recorded, too
 // (provenance: fp32_precision), and shown.
 #include <array>
+#include <string_view>
 
 #include "trace/settings.hpp"
 
@@ -13,6 +14,7 @@ struct Switch {
   void (*set)(at::Context&, bool);
 };
 
+constexpr std::string_view kTf32 = "tf32";
 constexpr std::array kSwitches{
     Switch{"tf32", "matmul", [](const at::Context& c) { return c.allowTF32CuBLAS(); },
            [](at::Context& c, bool on) { c.setAllowTF32CuBLAS(on); }},
@@ -42,12 +44,17 @@ void put(const Switch& one, bool on) {
 }  // namespace
 
 RecordedGpuSettings::RecordedGpuSettings(const nlohmann::json& provenance) {
+  // PyTorch's default allows TF32 in convolutions; what was recorded on a CPU has none whatever its switches say.
+  const auto device = provenance.find("device");
+  const bool elsewhere =
+      device != provenance.end() && device->is_string() && !device->get<std::string>().starts_with("cuda");
   for (const Switch& one : kSwitches) {
     before_.push_back(one.get(at::globalContext()));
     const auto table = provenance.find(one.table);
     if (table == provenance.end() || !table->is_object()) continue;
     const auto recorded = table->find(one.name);
-    if (recorded != table->end() && recorded->is_boolean()) put(one, recorded->get<bool>());
+    if (recorded != table->end() && recorded->is_boolean())
+      put(one, recorded->get<bool>() && !(elsewhere && one.table == kTf32));
   }
 }
 

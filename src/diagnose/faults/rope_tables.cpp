@@ -103,7 +103,7 @@ void shifted_rows(const ProgramIndex& program, int index, Hypotheses& to) {
 // again (halves; a part of its own for each axis of an image).
 struct Frequencies {
   explicit Frequencies(const at::Tensor& angles) : each(each_of(angles)) {
-    const at::Tensor row = each.reshape({-1, each.size(-1)})[0].to(at::kDouble).contiguous();
+    const at::Tensor row = each.reshape({-1, each.size(-1)})[0].to(at::kCPU, at::kDouble).contiguous();
     const double* f = row.const_data_ptr<double>();
     const int64_t n = row.numel();
     while (side_by_side < n && f[side_by_side] == f[0]) ++side_by_side;
