@@ -121,6 +121,8 @@ Results attention_of(const Arguments& given, bool heads_last, const char* mask_n
   a.scale = given.number("scale").value_or(1 / std::sqrt(static_cast<double>(a.query.size(-1))));
   Attended result = attend(a);
   at::Tensor output = heads_last ? result.output.transpose(1, 2) : result.output;
+  const bool wanted = given.get("compute_log_sumexp") == nullptr || given.flag("compute_log_sumexp");
+  if (!wanted) result.logsumexp = result.logsumexp.slice(-1, 0, 0);  // empty, as the kernel has it (attention.cu)
   return {output.to(given.required("query").scalar_type()), std::move(result.logsumexp)};
 }
 
@@ -182,6 +184,15 @@ Results lstm_layer(const c10::FunctionSchema& schema, const torch::jit::Stack& s
   return {reverse ? y.flip({0}) : y, hy.reshape(h.sizes()), cy.reshape(c.sizes())};
 }
 
+// Counts of values in equal bins (aten/src/ATen/native/Histogram.cpp); a CPU has it for floats only.
+Results histogram(const c10::FunctionSchema& schema, const torch::jit::Stack& stack) {
+  const Arguments given(schema, stack);
+  const at::Tensor values = given.required("self");
+  const auto number = [&](const char* name, double other) { return given.number(name).value_or(other); };
+  const auto bins = static_cast<int64_t>(number("bins", 100));
+  return {at::histc(values.to(at::kDouble), bins, number("min", 0), number("max", 0)).to(values.scalar_type())};
+}
+
 constexpr std::array kDefinitions{
     Definition{"aten::_scaled_dot_product_flash_attention_for_cpu", true, false, sdpa_masked},
     Definition{"aten::_scaled_dot_product_flash_attention", false, true, sdpa_masked},
@@ -193,6 +204,7 @@ constexpr std::array kDefinitions{
     Definition{"aten::_efficient_attention_forward", false, true, attention_heads_last},
     Definition{"aten::_grouped_mm", true, true, grouped_mm},
     Definition{"aten::_scaled_mm", true, true, scaled_mm},
+    Definition{"aten::histc", true, true, histogram},
     Definition{"aten::mkldnn_rnn_layer", true, false, lstm_layer},
 };
 

@@ -114,7 +114,12 @@ Executed Executor::run(const Op& op, bool writes, const Rewrite* rewrite) const 
     const bool keeps = (arithmetic_ == Arithmetic::exact || exact_where_changed_) &&
                        at::isComplexType(got) == at::isComplexType(wanted);
     if (got == wanted || (keeps && is_float(got) && is_float(wanted))) continue;
-    if (precision_ == Precision::recorded || writes || !is_float(wanted) || !is_float(got))
+    const bool floats = is_float(wanted) && is_float(got);
+    if (floats && is_for_derivative(op.kind, j)) {  // another device's kernel leaves it in another dtype
+      result = result->to(wanted);
+      continue;
+    }
+    if (precision_ == Precision::recorded || writes || !floats)
       throw Error(fmt::format("output {} is {} where {} was expected", j, dtype_name(got), dtype_name(wanted)));
     result = result->to(wanted);
     done.lowered = true;
@@ -180,11 +185,12 @@ Results Executor::call_with(const Op& op, const c10::OperatorHandle& handle, con
   try {
     return flatten_results(call_boxed(handle, stack));
   } catch (const Error&) {
-    // Kernels for some dtypes only (_grouped_mm, int8 and fp8 products): their definition, else the deployed dtype,
-    // which is then reported.
-    if (precision_ == Precision::recorded || writes || op.view) throw;
+    // Kernels for some dtypes only (_grouped_mm, int8 and fp8 products; histograms of integers on a GPU): their
+    // definition, else the deployed dtype, which is then reported.
+    if (writes || op.view) throw;
     if (definition != nullptr) return definition->compute(handle.schema(), stack);
-    if (rewritten) throw;  // the recorded arguments would silently take the changed ones' place
+    if (precision_ == Precision::recorded || rewritten)
+      throw;  // the recorded arguments would silently take the changed ones' place
   }
   return call_as_recorded(op, handle);
 }

@@ -55,6 +55,7 @@ class Builder {
     for (size_t i = 0; i < program_.boundaries.size(); ++i)
       program_.index.try_emplace({program_.boundaries[i].path, program_.boundaries[i].call}, i);
     program_.lines = lines_.texts();
+    leave_out_unread();
     find_attention_in_steps();
     return std::move(program_);
   }
@@ -127,6 +128,7 @@ class Builder {
     for (const auto& argument : op.kwargs) collect_ids(argument, read);
     for (const Value& value : op.writes) read.push_back(value.id);
     for (const int64_t id : read) known(event, id);
+    read_.insert(read.begin(), read.end());
     computed_here(op, read);
     program_.ops.push_back(std::move(op));
     op_boundaries(event, program_.ops.back());
@@ -156,6 +158,7 @@ class Builder {
       const bool scratch = value.key.empty() && dump_.level() == "op";  // FORMAT.md: executed, not compared
       const bool comparable =
           is_numeric(value.dtype) && !scratch && !is_uninitialised(op.kind) && !is_filler(op.kind, j);
+      if (is_for_derivative(op.kind, j)) for_derivative_.push_back(program_.boundaries.size());
       boundary(event, {output_path(op.path, j), op.call, op.kind, position(), value, comparable});
     }
   }
@@ -168,6 +171,7 @@ class Builder {
     call.end = position();
     call.outputs = event.values("outputs");
     for (size_t j = 0; j < call.outputs.size(); ++j) {
+      read_.insert(call.outputs[j].id);
       const Value& value = call.outputs[j];
       boundary(event, {output_path(call.path, j), call.call, call.type, position(), value, is_result(value.dtype)});
     }
@@ -178,6 +182,7 @@ class Builder {
     const std::string role = event.text_or("role", "output");
     if (role != "output" && role != "input" && role != "weight") event.fail(fmt::format("role '{}' is unknown", role));
     const Value value = event.value();
+    read_.insert(value.id);
     if (!ids_.contains(value.id)) {  // named by a program that records no ops: it stands for itself
       const bool described = dump_.level() == "stats" || dump_.level() == "sketch";  // by statistics, or a sketch
       if (value.key.empty() && !described) event.fail(fmt::format("value {} is neither computed nor stored", value.id));
@@ -190,6 +195,11 @@ class Builder {
     if (role != "output") return;
     boundary(event, {event.text("path"), static_cast<int>(event.integer("call")), "point", position(), value,
                      is_result(value.dtype)});
+  }
+
+  void leave_out_unread() {
+    for (const size_t i : for_derivative_)
+      if (!read_.contains(program_.boundaries[i].value.id)) program_.boundaries[i].comparable = false;
   }
 
   void boundary(const EventReader& event, Boundary boundary) {
@@ -222,6 +232,8 @@ class Builder {
   std::unordered_map<int64_t, std::pair<int, int>>
       made_at_;                                        // value id -> line of the last op that computed or wrote to it
   std::unordered_set<int64_t> ids_;                    // defined so far
+  std::unordered_set<int64_t> read_;                   // by an op, or returned by a call
+  std::vector<size_t> for_derivative_;                 // boundaries of what kernels leave for theirs
   std::unordered_map<int64_t, int> serials_, open_;    // call serial -> index; those that have not returned
   std::map<std::pair<int, std::string>, int> counts_;  // (module call, op kind) -> how many so far
 };

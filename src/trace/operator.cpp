@@ -28,4 +28,10 @@ bool is_uninitialised(std::string_view kind) {
   return std::find(kUninitialised.begin(), kUninitialised.end(), kind) != kUninitialised.end();
 }
 
+bool is_for_derivative(std::string_view kind, size_t output) {
+  constexpr std::array kParts{"attention", "layer_norm", "group_norm", "batch_norm", "rms_norm", "_weight_norm"};
+  return output > 0 && std::any_of(kParts.begin(), kParts.end(),
+                                   [&](std::string_view part) { return kind.find(part) != std::string_view::npos; });
+}
+
 }  // namespace parity
