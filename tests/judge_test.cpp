@@ -14,28 +14,9 @@ namespace parity {
 namespace {
 
 using testing::json;
+using testing::judged_with;
 using testing::ProgramFile;
 using testing::ref;
-
-// The recording judged with `value` in place of the candidate's last tensor; only the paths in `recorded` are given
-// (empty: all).
-Report judged_with(ProgramFile& file, const at::Tensor& value, const std::vector<std::string>& recorded = {}) {
-  const Dump dump = file.dump();
-  const Program program = load_program(dump);
-  std::vector<CandidateTensor> tensors = tensors_of(dump, program);
-  if (!recorded.empty())
-    std::erase_if(tensors, [&](const CandidateTensor& t) {
-      return std::find(recorded.begin(), recorded.end(), t.path) == recorded.end();
-    });
-  REQUIRE(!tensors.empty());
-  if (value.defined()) tensors.back().load = [value] { return value; };
-  const PortPairing pairing = pair_by_name(program, tensors, &program, nullptr);
-  JobResult result = run_port_job(dump, program, tensors, pairing, {});
-  Report report;
-  report.ops = std::move(result.rows);
-  report.coverage[""] = std::move(result.coverage);
-  return report;
-}
 
 std::string words_of(const Report& report, Verdict verdict) {
   for (const OpResult& row : report.ops)

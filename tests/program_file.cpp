@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "jobs/port_job.hpp"
 #include "pair/candidate.hpp"
 #include "pair/port_pairing.hpp"
@@ -65,6 +67,24 @@ std::map<std::string, at::Tensor> replayed(const Dump& dump, Precision precision
   });
   if (report != nullptr) *report = std::move(result);
   return values;
+}
+
+Report judged_with(ProgramFile& file, const at::Tensor& value, const std::vector<std::string>& recorded) {
+  const Dump dump = file.dump();
+  const Program program = load_program(dump);
+  std::vector<CandidateTensor> tensors = tensors_of(dump, program);
+  if (!recorded.empty())
+    std::erase_if(tensors, [&](const CandidateTensor& t) {
+      return std::find(recorded.begin(), recorded.end(), t.path) == recorded.end();
+    });
+  REQUIRE(!tensors.empty());
+  if (value.defined()) tensors.back().load = [value] { return value; };
+  const PortPairing pairing = pair_by_name(program, tensors, &program, nullptr);
+  JobResult result = run_port_job(dump, program, tensors, pairing, {});
+  Report report;
+  report.ops = std::move(result.rows);
+  report.coverage[""] = std::move(result.coverage);
+  return report;
 }
 
 OpResult judged_result(ProgramFile& file, const at::Tensor& value) {

@@ -37,6 +37,10 @@ class ProgramFile {
 std::map<std::string, at::Tensor> replayed(const Dump& dump, Precision precision = Precision::recorded,
                                            ReplayReport* report = nullptr);
 
+/// The recording judged with `value` in place of the candidate's last tensor (undefined: with its own); only the paths
+/// in `recorded` are given (empty: all). Closes the file.
+Report judged_with(ProgramFile& file, const at::Tensor& value, const std::vector<std::string>& recorded = {});
+
 /// The verdict on a program's result (its last tensor of that shape) when a port has `value` there. Closes the file.
 OpResult judged_result(ProgramFile& file, const at::Tensor& value);
 std::string diagnosis_of(ProgramFile& file, const at::Tensor& value);

@@ -23,6 +23,8 @@ class Reproduction {
   std::vector<OpResult> rows() const;
 
  private:
+  bool differs_in_ties(size_t boundary, const at::Tensor& recorded, const at::Tensor& computed) const;
+
   const Dump& dump_;
   const Program& program_;
   const Thresholds& limits_;

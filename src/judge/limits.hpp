@@ -66,7 +66,11 @@ struct Thresholds {
   Threshold truncation_ulp{2, "units in the last place; truncation moves by one"};
   Threshold bias_elements{64, "elements below which a bias is not judged"};
   Threshold null_gain_factor{3, "times the gain of valid arithmetics"};
-  Threshold fp32_gain_in_u{2, "unit roundoffs in fp32: below, a table of another library explains it"};
+  Threshold fp32_gain_in_u{
+      6,
+      "unit roundoffs in fp32: below, a table of another library explains it, or tensor cores, which cut off what they "
+      "add (an H100's convolution in TF32 is 2.1 too small, its attention in fp32 2.4 to 3.2; "
+      "tests/python/test_recorded_on_gpu.py)"};
   Threshold elementwise_library{
       2, "unit roundoffs: an rsqrt or exp of another library, the same for a whole row (XLA on CPU: 1e-8 to 5e-8)"};
   Threshold cast_in_null{

@@ -13,6 +13,7 @@
 #include "judge/error_limit.hpp"
 #include "judge/exercised.hpp"
 #include "judge/naming.hpp"
+#include "judge/same_numbers.hpp"
 
 namespace parity {
 namespace {
@@ -34,9 +35,9 @@ class PortJudge {
         best_(best_finding(findings, limits)) {}
 
   void judge() {
-    const bool failed =
-        structure() || dtype() || integers() || bitwise() || magnitude() || flips() || bias() || named();
-    if (failed) return accept_declared();
+    if (pass_same_numbers(row_, e_)) return;
+    if (structure() || dtype() || integers() || bitwise() || magnitude() || flips() || bias() || named())
+      return accept_declared();
     row_.verdict = Verdict::pass;
     row_.not_exercised = why_not_exercised(e_.forced);
     if (row_.not_exercised.empty()) power();
