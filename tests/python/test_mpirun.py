@@ -51,9 +51,8 @@ def test_other_launchers_and_hosts_that_share_files_alone(pair, whole, tmp_path,
     assert report(file) == whole and not units_of(file).exists()
 
 
-def test_both_ranks_work(pair, tmp_path):
-    """Who took what is in the file while they are at it."""
-    file = tmp_path / "r.json"
+def takers_of(pair, file):
+    """The ranks that took some of the work, as the file says while they are at it."""
     process = start(pair, file, launcher=mpirun(2))
     takers = set()
     while process.poll() is None and takers != {"0", "1"}:
@@ -61,7 +60,12 @@ def test_both_ranks_work(pair, tmp_path):
             takers |= set(re.findall(r"^take (\d)", units_of(file).read_text(errors="replace"), re.M))
         time.sleep(.002)
     finish(process)
-    assert takers == {"0", "1"}
+    return takers
+
+
+def test_both_ranks_work(pair, tmp_path):
+    """On a busy machine one may come when the other has done it all: three tries."""
+    assert any(takers_of(pair, tmp_path / f"{attempt}.json") == {"0", "1"} for attempt in range(3))
 
 
 def rank_of(pid):
