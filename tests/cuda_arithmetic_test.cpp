@@ -145,10 +145,23 @@ TEST_CASE("cuda: ranks by histograms are those of the sorted differences") {
     }
 }
 
+TEST_CASE("cuda: intervals have no more bins than a histogram, all of their numbers, and no others") {
+  for (const uint64_t patterns : {uint64_t{1}, uint64_t{cuda::kBins}, uint64_t{cuda::kBins} + 1, uint64_t{1} << 40}) {
+    const cuda::Interval interval = cuda::interval_from(17, patterns);
+    CHECK(interval.bins <= cuda::kBins);
+    CHECK((interval.bins << interval.shift) >= patterns);
+    CHECK(cuda::bin_of(cuda::double_of(17), interval) == 0);
+    CHECK(cuda::bin_of(cuda::double_of(16), interval) == -1);
+  }
+  CHECK(cuda::bin_of(std::numeric_limits<double>::max(), cuda::Interval()) > 0);
+  CHECK(cuda::bin_of(std::numeric_limits<double>::infinity(), cuda::Interval()) == -1);
+  CHECK(cuda::bin_of(std::numeric_limits<double>::quiet_NaN(), cuda::Interval()) == -1);
+}
+
 TEST_CASE("cuda: a tie is counted beside the differences that were kept") {
   std::vector<double> kept;
   for (int i = 0; i < 1000; ++i) kept.push_back(1 + i * 1e-3);
-  for (const double value : {1., 1.5, 1.9995, 3.}) {
+  for (const double value : {1., 1.5, 1.5005, 1.9995, 3.}) {
     std::vector<double> all = kept;
     all.insert(all.end(), 700, value);
     std::sort(all.begin(), all.end());
