@@ -94,7 +94,8 @@ inline cuda::RankSearch emulated_search(std::vector<double> values, const cuda::
           total,
           few,
           [shared](const cuda::Interval& interval) { return emulated_counts(*shared, interval); },
-          [shared](const cuda::Interval& interval, int64_t count) {
+          [shared, few](const cuda::Interval& interval, int64_t count) {
+            if (count > few) throw std::logic_error("more are gathered than may be");
             std::vector<double> out;
             for (const double d : *shared)
               if (cuda::bin_of(d, interval) >= 0) out.push_back(d);

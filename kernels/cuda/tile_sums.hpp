@@ -1,8 +1,6 @@
 // What one thread adds up of one tile of a pair: the same code on a GPU and on the CPU. Batches are read ahead, so that
 // many reads are under way at once; in one without NaN and infinities nothing branches.
 #pragma once
-#include <cstdlib>
-
 #include "kernels/cuda/pair_step.hpp"
 
 #ifdef __CUDA_ARCH__

@@ -94,4 +94,3 @@ def test_tf32_is_recorded_and_a_port_without_it_is_judged_by_it(tmp_path):
     for reference, candidate in ((plain, tf32), (tf32, plain)):
         status, text = ask("compare", reference, candidate, "--device", "cuda")
         assert "TF32" in text, text
-
