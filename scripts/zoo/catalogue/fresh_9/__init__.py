@@ -1,0 +1,1 @@
+"""The set `fresh_9`: models chosen by their names alone, after the first ten sets had been scored; to be scored once."""
