@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_cpp_probe import ROOT, STRICT, flags
+from test_cpp_probe import ROOT, build
 
 from parity_probe.arrays import bits
 
@@ -21,9 +21,7 @@ FOLDER = tempfile.TemporaryDirectory(prefix="stream_port.")  # as long as the te
 
 @functools.cache
 def program():
-    file = Path(FOLDER.name) / "stream_port"
-    subprocess.run(["g++", *STRICT, "-O1", *flags("--cflags"), str(ROOT / "tests/probe/stream_port.cpp"), "-o", str(file), *flags("--libs"), "-pthread"], check=True)
-    return file
+    return build(ROOT / "tests/probe/stream_port.cpp", Path(FOLDER.name) / "stream_port", "-O1")
 
 
 class Steps:

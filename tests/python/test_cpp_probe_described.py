@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from test_cpp_probe import ROOT, STRICT, flags
+from test_cpp_probe import ROOT, build
 from test_recorder_replay import read_events
 from test_sketch import STATISTICS
 from test_stats_level import DTYPES, FLOATS, NUMBERS, agree, oracle, points, values, wide
@@ -17,8 +17,7 @@ from parity_probe import sketch
 
 @pytest.fixture(scope="module", params=["g++", "clang++"])
 def described(request, tmp_path_factory):
-    program = tmp_path_factory.mktemp(request.param) / "described"
-    subprocess.run([request.param, *STRICT, "-O2", *flags("--cflags"), str(ROOT / "tests/probe/described.cpp"), "-o", str(program), *flags("--libs"), "-pthread"], check=True)
+    program = build(ROOT / "tests/probe/described.cpp", tmp_path_factory.mktemp(request.param) / "described", "-O2", compiler=request.param)
 
     def run(folder, level, tensors, threads=2, shard=(), **environment):
         """`tensors`: {name: torch tensor of any strides, or (tensor, bytes before it)}; each is written with all the memory that its storage has, as the part `shard`, if any."""

@@ -1,18 +1,10 @@
 """kill -9 at random moments, spread over the whole of a recording, and before each single change to what a reader may already see: of the model recorder, of the
 Python Writer, of the C++ Writer. What is left can be read up to the last flush, by h5py and by parity-check."""
-import subprocess
 
 import pytest
 
 import killed
-
-
-@pytest.fixture(scope="module")
-def port(tmp_path_factory):
-    program = tmp_path_factory.mktemp("port") / "port"
-    hdf5 = subprocess.run(["pkg-config", "--cflags", "--libs", "hdf5"], capture_output=True, text=True, check=True).stdout.split()
-    subprocess.run(["g++", "-std=c++17", f"-I{killed.ROOT / 'probes/cpp'}", str(killed.ROOT / "tests/probe/port.cpp"), "-o", str(program), *hdf5, "-pthread"], check=True)
-    return program
+from test_cpp_probe import port  # noqa: F401  a fixture
 
 
 @pytest.fixture(params=["torch", "writer", "C++"])

@@ -200,12 +200,11 @@ int main(int, char** argv) {
 @pytest.mark.parametrize("standard", ["c++17", "c++20"])
 def test_the_cpp_writer_takes_its_callers_line(tmp_path, compiler, standard):
     import shutil
-    from test_cpp_probe import STRICT, flags
+    from test_cpp_probe import build
     if shutil.which(compiler) is None:
         pytest.skip(f"{compiler} is not installed")
     (tmp_path / "port.cpp").write_text(CPP)
-    subprocess.run([compiler, *STRICT, f"-std={standard}", *flags("--cflags"), str(tmp_path / "port.cpp"), "-o", str(tmp_path / "port"), *flags("--libs"),
-                    "-pthread"], check=True)
+    build(tmp_path / "port.cpp", tmp_path / "port", f"-std={standard}", compiler=compiler)
     subprocess.run([str(tmp_path / "port"), str(tmp_path / "a.h5")], check=True)
     first, second, *rest = [e.get("src") for e in written(tmp_path / "a.h5")[1]]
     assert first == "port.cpp:4 in attention" and second in ("port.cpp:5 in attention", "port.cpp:6 in attention") and rest == ["kernel.cu:7", None]

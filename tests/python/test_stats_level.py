@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from test_cpp_probe import STRICT, flags, verify
+from test_cpp_probe import build, verify
 from test_recorder_replay import one_thread, parity_probe, read_events  # noqa: F401
 
 from parity_probe import blocks, sketch, stats, torch_stats
@@ -202,7 +202,7 @@ int main(int, char** argv) {
 
 def test_the_cpp_header_agrees(tmp_path):
     (tmp_path / "a.cpp").write_text(_CPP)
-    subprocess.run(["g++", *STRICT, "-O2", *flags("--cflags"), str(tmp_path / "a.cpp"), "-o", str(tmp_path / "a"), *flags("--libs"), "-pthread"], check=True)
+    build(tmp_path / "a.cpp", tmp_path / "a", "-O2")
     tensors = {name: values(name, (150001,), specials=name in FLOATS) for name in DTYPES}
     for name, t in tensors.items():
         (tmp_path / name).write_bytes(t.contiguous().view(torch.uint8).numpy().tobytes())
