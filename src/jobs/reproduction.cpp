@@ -10,7 +10,9 @@
 #include "jobs/limits.hpp"
 #include "jobs/rows.hpp"
 #include "measure/measure.hpp"
+#include "trace/machine.hpp"
 #include "trace/replay.hpp"
+#include "trace/settings.hpp"
 
 namespace parity {
 namespace {
@@ -40,6 +42,14 @@ std::string complaint(const Stats& s, const Boundary& boundary, bool half_progra
                         : fmt::format("relative L2 {:.2g} from what its program computes (limit {:.2g})", error, limit);
 }
 
+/// Where it was made, as far as its kernels are not those of this process: " (device: cuda:0 there, cpu here; ...)".
+std::string recorded_elsewhere(const nlohmann::json& provenance) {
+  const std::string kernels = other_kernels(provenance);
+  if (kernels.empty()) return "";
+  const std::string operands = tf32_of(provenance);
+  return fmt::format(" ({}{}{})", kernels, operands.empty() ? "" : "; TF32 there in ", operands);
+}
+
 // Does `recorded` sort as `computed` does, but for the order of equal values? `sorted`: what both give, along `axis`.
 bool sorts_as_well(const at::Tensor& recorded, const at::Tensor& computed, const at::Tensor& sorted, int64_t axis) {
   const at::Tensor places = at::arange(recorded.size(axis), recorded.options());
@@ -52,7 +62,11 @@ bool sorts_as_well(const at::Tensor& recorded, const at::Tensor& computed, const
 }  // namespace
 
 Reproduction::Reproduction(const Dump& dump, const Program& program, const Thresholds& limits)
-    : dump_(dump), program_(program), limits_(limits), half_program_(half_of(program).has_value()) {}
+    : dump_(dump),
+      program_(program),
+      limits_(limits),
+      half_program_(half_of(program).has_value()),
+      elsewhere_(recorded_elsewhere(dump.provenance())) {}
 
 at::Tensor Reproduction::check(size_t boundary, const at::Tensor& computed) {
   const Value& value = program_.boundaries[boundary].value;
@@ -67,8 +81,8 @@ at::Tensor Reproduction::check(size_t boundary, const at::Tensor& computed) {
     row.tensor_dtype = short_dtype_name(value.dtype);
     row.diagnosis = fmt::format(
         "the reference's recorded result does not come out here: {}, on the values recorded before it; it was recorded "
-        "on other kernels, edited, or by ops that cannot be replayed, and nothing can be judged by it",
-        why);
+        "on other kernels{}, edited, or by ops that cannot be replayed, and nothing can be judged by it",
+        why, elsewhere_);
     rows_.push_back(std::move(row));
   }
   return recorded;

@@ -28,7 +28,8 @@ class Reproduction {
   const Dump& dump_;
   const Program& program_;
   const Thresholds& limits_;
-  const bool half_program_;  // bf16 or fp16 somewhere
+  const bool half_program_;      // bf16 or fp16 somewhere
+  const std::string elsewhere_;  // why its kernels are others than this process's, in brackets; "" when they are not
   std::vector<OpResult> rows_;
 };
 

@@ -41,20 +41,39 @@ void put(const Switch& one, bool on) {
   if (one.get(at::globalContext()) != on) one.set(at::globalContext(), on);
 }
 
+std::optional<bool> recorded_switch(const nlohmann::json& provenance, const char* table, const char* name) {
+  const auto switches = provenance.find(table);
+  if (switches == provenance.end() || !switches->is_object()) return std::nullopt;
+  const auto recorded = switches->find(name);
+  return recorded == switches->end() || !recorded->is_boolean() ? std::nullopt : std::optional(recorded->get<bool>());
+}
+
+enum class Maker { unknown, gpu, other };
+Maker maker_of(const nlohmann::json& provenance) {
+  const auto device = provenance.find("device");
+  if (device == provenance.end() || !device->is_string()) return Maker::unknown;
+  return device->get<std::string>().starts_with("cuda") ? Maker::gpu : Maker::other;
+}
+
 }  // namespace
+
+std::string tf32_of(const nlohmann::json& provenance) {
+  if (maker_of(provenance) != Maker::gpu) return "";
+  const bool products = recorded_switch(provenance, "tf32", "matmul").value_or(false),
+             convolutions = recorded_switch(provenance, "tf32", "cudnn").value_or(false);
+  return products && convolutions ? "products and convolutions"
+         : products               ? "products"
+         : convolutions           ? "convolutions"
+                                  : "";
+}
 
 RecordedGpuSettings::RecordedGpuSettings(const nlohmann::json& provenance) {
   // PyTorch's default allows TF32 in convolutions; what was recorded on a CPU has none whatever its switches say.
-  const auto device = provenance.find("device");
-  const bool elsewhere =
-      device != provenance.end() && device->is_string() && !device->get<std::string>().starts_with("cuda");
+  const bool elsewhere = maker_of(provenance) == Maker::other;
   for (const Switch& one : kSwitches) {
     before_.push_back(one.get(at::globalContext()));
-    const auto table = provenance.find(one.table);
-    if (table == provenance.end() || !table->is_object()) continue;
-    const auto recorded = table->find(one.name);
-    if (recorded != table->end() && recorded->is_boolean())
-      put(one, recorded->get<bool>() && !(elsewhere && one.table == kTf32));
+    if (const auto on = recorded_switch(provenance, one.table, one.name))
+      put(one, *on && !(elsewhere && one.table == kTf32));
   }
 }
 

@@ -22,6 +22,10 @@ class RecordedGpuSettings {
   std::vector<bool> before_;  // in the order of the table
 };
 
+/// What a GPU recorded with operands rounded to TF32, in words ("products and convolutions"); "" for none, and for a
+/// CPU, which never does. `provenance`: a recording's (FORMAT.md).
+std::string tf32_of(const nlohmann::json& provenance);
+
 /// Sets what the recording was made with (provenance: matmul_precision, deterministic, mkldnn, and the GPU's) and
 /// restores it at the end. The number of threads is the caller's business.
 class RecordedSettings {
