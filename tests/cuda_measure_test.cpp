@@ -28,7 +28,7 @@ at::Tensor as_tensor(Array& array, at::IntArrayRef shape) {
 std::optional<Stats> emulated_measure(const at::Tensor& r, const at::Tensor& c) {
   const auto pair = device_pair(r, c);
   REQUIRE(pair.has_value());
-  const RankSource ranks = [&](int64_t, const std::vector<int64_t>& wanted) {
+  const RankSource ranks = [&](const std::vector<int64_t>& wanted) {
     cuda::RankSearch search = emulated_search(distances_of(*pair), cuda::Interval(), {}, 1000);
     std::vector<double> out;
     for (const int64_t rank : wanted) out.push_back(search.at(rank));

@@ -55,7 +55,7 @@ bool is_constant(int64_t n, uint64_t differs, bool zeros) { return n > 1 && (dif
 void set_percentiles(int64_t finite, const RankSource& ranks, Stats& out) {
   const QuantilePlace p95(kQuantiles[0], finite), p99(kQuantiles[1], finite);
   const auto next = [&](const QuantilePlace& p) { return std::min(p.rank + 1, finite - 1); };
-  const std::vector<double> found = ranks(finite, {p95.rank, next(p95), p99.rank, next(p99)});
+  const std::vector<double> found = ranks({p95.rank, next(p95), p99.rank, next(p99)});
   out.p95_abs = p95.between({found[0], found[1]});
   out.p99_abs = p99.between({found[2], found[3]});
 }
@@ -98,7 +98,7 @@ std::optional<Stats> measured_on_device(const at::Tensor& reference, const at::T
   if (!pair) return std::nullopt;
   const std::vector<double> quantiles(kQuantiles.begin(), kQuantiles.end());
   const kernels::cuda::Measurement there(*pair, r.device().index(), ranked ? quantiles : std::vector<double>());
-  const RankSource ranks = [&](int64_t, const std::vector<int64_t>& wanted) { return there.ranks(wanted); };
+  const RankSource ranks = [&](const std::vector<int64_t>& wanted) { return there.ranks(wanted); };
   return statistics_of(there.result(), r.sizes(), ranked ? ranks : RankSource());
 }
 

@@ -17,8 +17,8 @@ namespace parity {
 /// than floats, shapes differ, or squares leave a double's range (measured in long double).
 std::optional<Stats> measured_on_device(const at::Tensor& reference, const at::Tensor& candidate, bool ranked);
 
-/// The differences |d| of these ranks among the finite pairs.
-using RankSource = std::function<std::vector<double>(int64_t finite, const std::vector<int64_t>& ranks)>;
+/// The differences |d| of these ranks (0 = the smallest) among the finite pairs.
+using RankSource = std::function<std::vector<double>(const std::vector<int64_t>& ranks)>;
 
 /// Two contiguous tensors of the same shape, in whosever memory, as the kernels take them; nullopt for other dtypes.
 std::optional<kernels::cuda::Pair> device_pair(const at::Tensor& reference, const at::Tensor& candidate);

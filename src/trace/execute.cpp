@@ -189,8 +189,9 @@ Results Executor::call_with(const Op& op, const c10::OperatorHandle& handle, con
     // definition, else the deployed dtype, which is then reported.
     if (writes || op.view) throw;
     if (definition != nullptr) return definition->compute(handle.schema(), stack);
-    if (precision_ == Precision::recorded || rewritten)
-      throw;  // the recorded arguments would silently take the changed ones' place
+    // Nothing else to call: as recorded it was called just now, and a rewritten op's recorded arguments would silently
+    // take the changed ones' place.
+    if (precision_ == Precision::recorded || rewritten) throw;
   }
   return call_as_recorded(op, handle);
 }
