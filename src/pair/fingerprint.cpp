@@ -81,6 +81,7 @@ void keep_samples(const double* x, Reading& reading) {
     const double value = std::isfinite(x[k]) ? x[k] : 0;
     if (value != 0) sizes.push_back(std::abs(value));
     values.push_back(value);
+    reading.integers = reading.integers && value == std::rint(value);
   }
   if (!sizes.empty()) {
     std::nth_element(sizes.begin(), sizes.begin() + static_cast<ptrdiff_t>(sizes.size() / 2), sizes.end());
@@ -154,10 +155,14 @@ double content_distance(const Reading& a, const Reading& b) {
   return std::min<double>(1, std::sqrt(difference / spread + unlike_gain));
 }
 
-double content_weight(const Reading& a, const Reading& b) {
+double content_weight(const Reading& a, const Reading& b, double distance) {
   const ContentLimits& limits = kPairLimits.content;
   const double beyond = std::min(a.distinct, b.distinct) - limits.few_values;
-  return std::clamp<double>(beyond / (limits.enough_values - limits.few_values), 0, 1);
+  // Digits that agree, over those of what just counts as the same: four logits equal to six digits are no chance.
+  const double close =
+      std::log(std::max<double>(distance, kPairLimits.evidence.least_distance)) / std::log(limits.same.value);
+  const double each = a.integers || b.integers ? 1 : std::max(1., close);
+  return std::clamp<double>(each * beyond / (limits.enough_values - limits.few_values), 0, 1);
 }
 
 Layout layout_between(const Reading& reading, at::IntArrayRef candidate, const Reading& reference_reading,

@@ -19,6 +19,7 @@ struct Reading {
   int64_t count = 0;                      // elements
   float scale = 0;                        // median of the samples' absolute values, those that are not 0
   float distinct = 0;                     // different values among the samples
+  bool integers = true;                   // all samples are: a count, a mask, a position
   std::array<float, kSamples> samples{};  // asinh(x / scale): a few huge channels must not be all that counts
   bool whole() const { return slice[2] == 0; }
   bool as_is() const { return whole() && permutation.empty(); }
@@ -45,8 +46,9 @@ Fingerprint fingerprint_of(const at::Tensor& tensor, Origin origin = Origin::mod
 /// offset). About the relative L2 difference where that is small, 1 where nothing agrees or nothing can be said.
 double content_distance(const Reading& a, const Reading& b);
 
-/// 0 … 1: what agreement of two readings is worth; next to nothing for a mask, a constant, a handful of numbers.
-double content_weight(const Reading& a, const Reading& b);
+/// 0 … 1: what agreement of two readings up to `distance` is worth; next to nothing for a mask, a constant, a handful
+/// of numbers, unless these have decimals that agree.
+double content_weight(const Reading& a, const Reading& b, double distance);
 
 /// The layout under which a candidate of shape `candidate`, read so, becomes the reference of shape `reference`, read
 /// so.

@@ -187,7 +187,7 @@ std::optional<Link> compare_content(const std::vector<NamedTensor>& reference,
     best.layout = *plain;
     possible = true;
     if (!ref.print.readings.empty() && !cand.print.readings.empty())  // compared, and found unlike, unless one is below
-      best.weight = content_weight(ref.print.readings[0], cand.print.readings[0]);
+      best.weight = content_weight(ref.print.readings[0], cand.print.readings[0], 1);
   }
   double cost = 1;
   for (const Reading& theirs : ref.print.readings)
@@ -203,7 +203,7 @@ std::optional<Link> compare_content(const std::vector<NamedTensor>& reference,
       const double whole = distance + limits.step * steps_of(layout);
       if (whole >= cost) continue;
       cost = whole;
-      best = {r, c, distance, content_weight(theirs, ours), 0, false, layout};
+      best = {r, c, distance, content_weight(theirs, ours, distance), 0, false, layout};
       possible = true;
     }
   return possible ? std::optional(best) : std::nullopt;

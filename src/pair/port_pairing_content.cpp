@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "pair/by_content.hpp"
@@ -48,6 +49,36 @@ void drop_crossed_names(PortPairing& pairing, const Prints& here, const Prints& 
   }
   std::reverse(kept.begin(), kept.end());
   pairing.pairs = std::move(kept);
+}
+
+// A port that has a path fewer times than the reference may have any of its calls: an exported graph does not tell the
+// calls of a shared layer apart, and names the last. The first one that agrees, where the call of this number does not.
+void choose_calls(PortPairing& pairing, const Program& reference, const std::vector<CandidateTensor>& candidate,
+                  const Prints& here, const Prints& there) {
+  std::map<std::string, int> calls;
+  for (const CandidateTensor& tensor : candidate) ++calls[tensor.path];
+  for (PortPair& pair : pairing.pairs) {
+    const Boundary& named = reference.boundaries[pair.boundary];
+    const NamedTensor *mine = here.find(pair.boundary), *other = there.find(pair.candidate);
+    if (pair.evidence != "path" || !mine || !other || !content_differs(*mine, *other)) continue;
+    if (!reference.index.contains({named.path, calls[candidate[pair.candidate].path]})) continue;
+    for (int call = 0;; ++call) {
+      const auto found = reference.index.find({named.path, call});
+      if (found == reference.index.end()) break;
+      const NamedTensor* another = here.find(found->second);
+      if (pairing.marked[found->second] || !another || content_differs(*another, *other)) continue;
+      pairing.marked[pair.boundary] = false;
+      pairing.marked[found->second] = true;
+      pairing.notes.push_back(
+          fmt::format("of {}, which the reference calls more often, the candidate's call {} is "
+                      "paired by content with the reference's call {}",
+                      named.path, named.call, call));
+      pair = {found->second, pair.candidate, {}, 1, "path, its call by content"};
+      break;
+    }
+  }
+  std::sort(pairing.pairs.begin(), pairing.pairs.end(),
+            [](const PortPair& a, const PortPair& b) { return a.boundary < b.boundary; });
 }
 
 // Pairs what is left, among the reference's boundaries that `eligible` names.
@@ -158,6 +189,7 @@ void pair_the_rest(PortPairing& pairing, const Dump& dump, const Program& refere
                there = candidate_prints(candidate, part_of(progress, 1 / kSidesLookedAt, 1));
   find_layouts(pairing, reference, candidate, here, there);
   if (!left_over) return;
+  choose_calls(pairing, reference, candidate, here, there);
   drop_crossed_names(pairing, here, there);
   std::vector<std::string> fused;  // notes of the last pass
   // Modules first: a value that a module returns and an op passes on is the module's.

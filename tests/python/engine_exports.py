@@ -25,6 +25,7 @@ TEXT = {"input_ids": np.random.RandomState(7).randint(3, 90, (2, 11))}
 IMAGE = {"pixel_values": np.random.RandomState(7).randn(2, 3, 40, 32).astype(np.float32)}
 SQUARE = {"pixel_values": np.random.RandomState(8).randn(2, 3, 28, 28).astype(np.float32)}
 SOUND = {"input_values": np.random.RandomState(7).randn(2, 700).astype(np.float32)}
+_CLIP = dict(hidden_size=48, intermediate_size=104, num_hidden_layers=2, num_attention_heads=4)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,6 +110,14 @@ EXPORTS = {
     "clip_text": Export("CLIPText", "CLIPTextModel", dict(vocab_size=91, hidden_size=48, intermediate_size=104, num_hidden_layers=2, num_attention_heads=4,
                                                           max_position_embeddings=40), TEXT,
                         other_op("encoder.layers.1.mlp.activation_fn", "Sigmoid", "Tanh"), "encoder.layers.1.mlp.activation_fn"),
+    # one layer called three times: the graph does not tell its calls apart
+    "albert": Export("Albert", "AlbertModel", dict(vocab_size=91, embedding_size=24, hidden_size=48, intermediate_size=104, num_hidden_layers=3, num_attention_heads=4,
+                                                   max_position_embeddings=40), TEXT,
+                     attribute("encoder.albert_layer_groups.0.albert_layers.0.full_layer_layer_norm", "LayerNormalization", "epsilon", 1e-2),
+                     "encoder.albert_layer_groups.0.albert_layers.0.full_layer_layer_norm"),
+    # whose results are four numbers, computed outside of any part
+    "clip": Export("CLIP", "CLIPModel", dict(text_config=dict(_CLIP, vocab_size=91, max_position_embeddings=40), vision_config=dict(_CLIP, image_size=28, patch_size=7), projection_dim=32),
+                   {**TEXT, **SQUARE}, attribute("vision_model.encoder.layers.1.layer_norm2", "LayerNormalization", "epsilon", 1e-2), "vision_model.encoder.layers.1.layer_norm2"),
 }
 
 

@@ -1,4 +1,4 @@
-"""ONNX Runtime, plain and fused, as the port of twelve architectures: green when healthy, one fault of each graph found at its module."""
+"""ONNX Runtime, plain and fused, as the port of fourteen architectures: green when healthy, one fault of each graph found at its module."""
 import os
 import pathlib
 
