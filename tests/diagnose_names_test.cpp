@@ -156,6 +156,18 @@ TEST_CASE("names: another activation where the value is written over") {
   CHECK(diagnosis_of(file, at::gelu(y)).starts_with("activation (GELU for ReLU"));
 }
 
+TEST_CASE("names: a learned table of positions whose rows are one off") {
+  at::manual_seed(8);
+  const at::Tensor x = at::randn({2, 7, 24}), table = at::randn({1, 7, 24}) * .3;
+  const auto program = [&](const json& names) {
+    ProgramFile file("table.h5");
+    file.op("aten::add.Tensor", {ref(file.leaf(x)), ref(file.leaf(table, names))}, {x + table});
+    return diagnosis_of(file, x + table.roll(1, 1));
+  };
+  CHECK(program({"weights/pos_embed"}).starts_with("position off by one (rows of the table +1"));
+  CHECK_FALSE(program(json::array()).starts_with("position off by one"));  // an input has no places
+}
+
 TEST_CASE("names: the times of a diffusion model's steps one too large") {
   const at::Tensor times = at::tensor({700.0, 23.0}).unsqueeze(1), step = (at::arange(8) * -.9).exp();
   const at::Tensor angles = times * step;

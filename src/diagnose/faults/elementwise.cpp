@@ -32,6 +32,26 @@ Rewrite only(const char* operand) {
   };
 }
 
+// A learned table of positions: a weight, or a part of one, with a row for each place.
+bool is_table(const ProgramIndex& program, int64_t id) {
+  const Value* value = program.value(id);
+  const Leaf* leaf = program.leaf_behind(id, 2);
+  if (value == nullptr || leaf == nullptr) return false;
+  const auto is_weight = [](const std::string& name) { return name.starts_with("weights/"); };
+  if (std::none_of(leaf->names.begin(), leaf->names.end(), is_weight)) return false;
+  const size_t rank = value->shape.size();
+  return rank >= 2 && value->shape[rank - 2] > 2 && value->shape[rank - 1] > 1;
+}
+
+void other_rows(const ProgramIndex& program, int index, const char* operand, Hypotheses& to) {
+  for (const int by : {1, -1})
+    add_fault(to, program, index, "position off by one", fmt::format("rows of the table {:+d}", by),
+              [operand, by](OpCall& call) {
+                call.set(operand, call.tensor(operand).roll(by, -2));
+                return call.run_again();
+              });
+}
+
 void sum(const ProgramIndex& program, int index, Hypotheses& to) {
   if (const auto one = program.number(index, 1); one == 1) {
     add_fault(to, program, index, "one plus forgotten", "1 + left out", only("self"));
@@ -39,6 +59,8 @@ void sum(const ProgramIndex& program, int index, Hypotheses& to) {
   }
   const int64_t left = program.argument(index, 0), right = program.argument(index, 1);
   if (left < 0 || right < 0 || !is_float(program, left) || !is_float(program, right)) return;
+  if (is_table(program, left)) other_rows(program, index, "self", to);
+  if (is_table(program, right)) other_rows(program, index, "other", to);
   const int64_t n = elements(program, left), m = elements(program, right);
   const bool leaf = program.leaf(left) != nullptr || program.leaf(right) != nullptr;
   const char* name = n == m && !leaf ? "residual missing" : "missing bias";
