@@ -42,7 +42,7 @@ class Matcher {
       noise_ = std::max(noise_, squared_distance(recorded_, other));
       nearest_ = std::min(nearest_, squared_distance(other, candidate_));
     }
-    if (is_half(dtype_)) weight_ = 1 / noise_by_element().sqrt();
+    if (is_half(dtype_)) weight_ = noise_by_element(recorded_, valid_).rsqrt();
   }
 
   std::optional<Finding> match(const FaultHypothesis& hypothesis, const at::Tensor& changed) {
@@ -65,23 +65,6 @@ class Matcher {
   }
 
  private:
-  // Variance of a valid arithmetic's difference at each element: its own rounding's (u x)^2 / 3, and what exact and
-  // reordered arithmetic differ by in its row. Dividing by its root makes a matched filter of the projection (white
-  // noise); without it the few largest elements decide.
-  at::Tensor noise_by_element() const {
-    const double unit = least_roundoff(dtype_);
-    const auto magnitude = [](const at::Tensor& t) { return at::nan_to_num(t.is_complex() ? t.abs() : t, 0, 0, 0); };
-    const at::Tensor recorded = raised(recorded_), values = magnitude(recorded);
-    at::Tensor variance = (unit * values).square() / 3;
-    for (const at::Tensor& other : valid_) {
-      const at::Tensor d = magnitude(raised(other) - recorded);
-      const at::Tensor row = d.dim() > 0 ? d.square().mean({-1}, true) : d.square();
-      variance = variance + row / static_cast<double>(valid_.size());
-    }
-    const double typical = values.square().mean().item<double>() * unit * unit / 3;
-    return variance + kFitting.exact_zero * typical + std::numeric_limits<double>::min();
-  }
-
   // What the replay has that the hypothesis was put into.
   const at::Tensor& unchanged(const FaultHypothesis& h) const {
     return h.deviation.lane == kExact ? exact_ : recorded_;
@@ -102,10 +85,10 @@ class Matcher {
     return rounded.eq(candidate_).to(at::kDouble).mean().item<double>();
   }
 
-  // Plain, and for casts in half width also with white noise: the one that stands out more.
-  Projection fit(const Difference& difference, const Difference& direction, bool cast) const {
+  // Plain, and for casts and gains in half width also with white noise: the one that stands out more.
+  Projection fit(const Difference& difference, const Difference& direction, bool white_too) const {
     const Projection plain = project(difference, direction, norm_);
-    if (!cast || !weight_.defined()) return plain;
+    if (!white_too || !weight_.defined()) return plain;
     Projection white = project(difference, direction, 1, weight_);
     white.size = plain.size;
     white.plain = plain.plain;
@@ -113,8 +96,8 @@ class Matcher {
   }
 
   void add_direction(const FaultHypothesis& h, const Difference& direction, const at::Tensor& base) {
-    const bool cast = h.gate == Gate::dtype_path;
-    Finding f{h.fault, h.detail, h.gate, h.fixed_amplitude, fit({candidate_, base}, direction, cast), 0};
+    const bool white_too = h.gate == Gate::dtype_path || h.fault == kGain;
+    Finding f{h.fault, h.detail, h.gate, h.fixed_amplitude, fit({candidate_, base}, direction, white_too), 0};
     f.rank = h.rank;
     f.by_elements = h.by_elements;
     f.noise = noise_ / difference_;
@@ -122,17 +105,17 @@ class Matcher {
     f.rest = rest(f.fit.plain.left(h.fixed_amplitude ? 1 : f.fit.amplitude));
     if (!h.fixed_amplitude) f.free_size = std::abs(f.fit.amplitude) * f.fit.size;
     if (!h.fixed_amplitude && std::abs(f.fit.z) > kFitting.worth_rounding) add_rounded(f, direction);
-    if (std::abs(f.fit.z) > kFitting.worth_a_null) f.null_amplitude = null_amplitude(direction, base, cast);
+    if (std::abs(f.fit.z) > kFitting.worth_a_null) f.null_amplitude = null_amplitude(direction, base, white_too);
     found_.push_back(std::move(f));
   }
 
   double rest(double squares_left) const { return nearest_ > 0 ? squares_left / nearest_ : INFINITY; }
 
   // The largest amplitude that a valid arithmetic has of the same direction.
-  double null_amplitude(const Difference& direction, const at::Tensor& base, bool cast) const {
-    double largest = std::abs(fit({recorded_, base}, direction, cast).amplitude);
+  double null_amplitude(const Difference& direction, const at::Tensor& base, bool white_too) const {
+    double largest = std::abs(fit({recorded_, base}, direction, white_too).amplitude);
     for (const at::Tensor& other : valid_)
-      largest = std::max(largest, std::abs(fit({other, base}, direction, cast).amplitude));
+      largest = std::max(largest, std::abs(fit({other, base}, direction, white_too).amplitude));
     return largest;
   }
 

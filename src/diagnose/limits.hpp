@@ -24,7 +24,6 @@ struct FittingLimits {
   Constant worth_a_null{2, "sigma: a direction below is never significant, whatever the valid arithmetics have of it"};
   Constant worth_rounding{1,
                           "sigma of a change of free size, from which its roundings are looked at element by element"};
-  Constant exact_zero{1e-4, "of the mean variance, for elements without noise: an exact zero is not a certainty"};
 };
 
 /// Values written before (stale.cpp).

@@ -52,6 +52,7 @@ constexpr Entry kEntries[] = {
     {"bias_elements", &Thresholds::bias_elements},
     {"null_gain_factor", &Thresholds::null_gain_factor},
     {"fp32_gain_in_u", &Thresholds::fp32_gain_in_u},
+    {"narrower_witnesses", &Thresholds::narrower_witnesses},
     {"elementwise_library", &Thresholds::elementwise_library},
     {"fitted_sigma", &Thresholds::fitted_sigma},
     {"cast_in_null", &Thresholds::cast_in_null},

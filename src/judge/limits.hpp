@@ -71,6 +71,10 @@ struct Thresholds {
       "unit roundoffs in fp32: below, a table of another library explains it, or tensor cores, which cut off what they "
       "add (an H100's convolution in TF32 is 2.1 too small, its attention in fp32 2.4 to 3.2; "
       "tests/python/test_recorded_on_gpu.py)"};
+  Threshold narrower_witnesses{
+      16,
+      "different values of a candidate in fp32 that is held by bf16 or fp16 whole, where the reference lies an eighth "
+      "of a step away and more: by chance one of 2^13 does so, 16 one of 2^208"};
   Threshold elementwise_library{
       2, "unit roundoffs: an rsqrt or exp of another library, the same for a whole row (XLA on CPU: 1e-8 to 5e-8)"};
   Threshold cast_in_null{

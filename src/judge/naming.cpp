@@ -65,6 +65,17 @@ std::vector<const Finding*> equally_good_names(const Finding& best, const std::v
   return names;
 }
 
+const Finding* cast_of_this_size(const std::vector<Finding>& findings, double error, const Thresholds& limits) {
+  const Finding* nearest = nullptr;
+  double distance = std::log(limits.size_factor.value);
+  for (const Finding& f : findings) {
+    if (f.gate != Gate::dtype_path || f.by_elements || !(f.fit.size > 0)) continue;
+    const double d = std::abs(std::log(error / f.fit.size));
+    if (d < distance) nearest = &f, distance = d;
+  }
+  return nearest;
+}
+
 bool explains_the_difference(const Finding& f, bool half_width, const Thresholds& limits) {
   if (!(f.rest < limits.nearer.value)) return false;
   if (f.fitted && std::abs(f.fit.sigma()) < limits.fitted_sigma.value) return false;

@@ -15,6 +15,11 @@ const Finding* best_finding(const std::vector<Finding>& findings, const Threshol
 std::vector<const Finding*> equally_good_names(const Finding& best, const std::vector<Finding>& findings,
                                                const Thresholds& limits);
 
+/// In a wide tensor of a mixed run: the cast placement whose change is as large as the candidate's error, within a
+/// factor of `size_factor`, or nullptr. Roundings of other intermediate values (another formula's) hit other elements
+/// and are of that size. `error`: over the oracle's norm.
+const Finding* cast_of_this_size(const std::vector<Finding>& findings, double error, const Thresholds& limits);
+
 /// Smallest amplitude of a direction that would have been significant here.
 double detectable_amplitude(const Finding& finding, const Thresholds& limits);
 

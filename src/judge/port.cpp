@@ -36,7 +36,8 @@ class PortJudge {
 
   void judge() {
     if (pass_same_numbers(row_, e_)) return;
-    if (structure() || dtype() || integers() || bitwise() || magnitude() || flips() || bias() || named())
+    if (structure() || dtype() || integers() || bitwise() || magnitude() || flips() || bias() || rounded_to_half() ||
+        named())
       return accept_declared();
     row_.verdict = Verdict::pass;
     row_.not_exercised = why_not_exercised(e_.forced);
@@ -59,7 +60,7 @@ class PortJudge {
   // The best name found for a difference above the noise, then the numbers.
   bool fail_named(Gate gate, const std::string& numbers) {
     if (best_ == nullptr || best_->explained() < least_explained(*best_)) {
-      if (const Finding* like = gate == Gate::logic ? of_this_size() : nullptr)
+      if (const Finding* like = gate == Gate::logic ? cast_of_this_size(findings_, e_.error, limits_) : nullptr)
         return fail(Gate::dtype_path,
                     fmt::format("{} by its size ({} would change as much, {:.2g}, though not these elements): {}",
                                 like->fault, like->detail, like->fit.size, numbers));
@@ -83,19 +84,6 @@ class PortJudge {
     if (!(own > 0) || !(other > 0) || e_.towards_zero > limits_.truncation_share.value) return "";
     if (std::log(other / own) > margin) return "extra rounding: ";
     return std::log(other / own) < -margin ? "missing rounding: " : "";
-  }
-
-  // In a wide tensor of a mixed run: the cast placement whose change is as large as the candidate's error, within a
-  // factor of 3. Roundings of other intermediate values (another formula's) hit other elements and are of that size.
-  const Finding* of_this_size() const {
-    const Finding* nearest = nullptr;
-    double distance = std::log(limits_.size_factor.value);
-    for (const Finding& f : findings_) {
-      if (f.gate != Gate::dtype_path || f.by_elements || !(f.fit.size > 0)) continue;
-      const double d = std::abs(std::log(e_.error / f.fit.size));
-      if (d < distance) nearest = &f, distance = d;
-    }
-    return nearest;
   }
 
   bool structure() {
@@ -235,6 +223,16 @@ class PortJudge {
     return fail_named(
         Gate::logic, fmt::format("gain: values are {:+.3g} of their size off in one direction (z {:.0f}, limit {:.1f})",
                                  e_.gain.amplitude, e_.gain.sigma(), z));
+  }
+
+  // Each value is one of a narrower format, though not the reference's: a cast, however far valid arithmetics lie
+  // apart.
+  bool rounded_to_half() {
+    if (!e_.narrower || e_.narrower->witnesses < limits_.narrower_witnesses.value) return false;
+    return fail_named(Gate::dtype_path,
+                      fmt::format("{}the reference has {} here, and the candidate's values are all {}'s",
+                                  rounding_by_error().empty() ? "extra rounding: " : "", dtype_name(e_.reference_dtype),
+                                  dtype_name(e_.narrower->dtype)));
   }
 
   // Below every limit of size: a change that is known by its direction.

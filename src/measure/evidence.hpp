@@ -50,16 +50,25 @@ struct SettledRows : Errors {
   double share = 1;  // of all rows
 };
 
+/// A half-width format that holds every value of an fp32 candidate.
+struct Narrower {
+  at::ScalarType dtype = at::kHalf;
+  double witnesses = 0;  // different values of the candidate where `recorded` lies an eighth of the format's step and
+                         // more away from all its numbers: no rounding in fp32 brings those onto one
+};
+
 struct Evidence : Errors {
   at::ScalarType reference_dtype = at::kFloat, candidate_dtype = at::kFloat;  // candidate: what its values need
   Stats forced;                                                               // candidate against `recorded`
   OracleStats oracle;  // R and rho: errors of candidate and `recorded` against the oracle
   std::optional<SettledRows> settled;
+  std::optional<Narrower> narrower;
   double unequal = 0;             // share of elements that differ bitwise from the nearest valid arithmetic
   double null_unequal = 0;        // largest share of elements of a valid arithmetic that differ bitwise from recorded
   double null_apart = 0;          // largest relative L2 of a valid arithmetic from recorded, where these lie far from
                                   // the oracle; else 0
-  Projection gain, null_gain;     // (candidate - recorded) on recorded; the largest of the valid arithmetics
+  Projection gain, null_gain;     // (candidate - recorded) on recorded; the largest of the valid arithmetics. In half
+                                  // width weighted by noise_by_element where that stands out more
   int64_t decided_otherwise = 0;  // integers: rows (last axis) that hold other numbers than under any valid arithmetic,
                                   // where all of these agree
   double towards_zero = 0;        // of the elements that differ from recorded: share whose magnitude is smaller

@@ -51,6 +51,29 @@ Errors errors_of(const LocalValues& v, const OracleStats& oracle) {
 
 constexpr double kFar = 32;  // roundings from the oracle: more than a sum's own
 
+// The matched filter is worth its cost where the plain projection leans at all.
+constexpr double kLeans = 2;
+
+void measure_gain(Evidence& e, const LocalValues& v) {
+  const auto of = [&](const at::Tensor& value, const at::Tensor& weight) {
+    return project({value, v.recorded}, v.recorded, e.forced.reference_norm, weight);
+  };
+  e.gain = of(v.candidate, {});
+  at::Tensor weight;
+  if (is_half(e.reference_dtype) && std::abs(e.gain.z) > kLeans) {
+    weight = noise_by_element(v.recorded, v.valid).rsqrt();
+    const Projection white = of(v.candidate, weight);
+    if (std::abs(white.z) > std::abs(e.gain.z))
+      e.gain = white;
+    else
+      weight = at::Tensor();
+  }
+  for (const at::Tensor& other : v.valid) {
+    const Projection gain = of(other, weight);
+    if (std::abs(gain.amplitude) > std::abs(e.null_gain.amplitude)) e.null_gain = gain;
+  }
+}
+
 void measure_null(Evidence& e, const LocalValues& v) {
   const bool far = e.null_error > kFar * unit_roundoff(e.reference_dtype);
   e.unequal = 1 - equal_share(e.forced);
@@ -58,8 +81,6 @@ void measure_null(Evidence& e, const LocalValues& v) {
     if (e.unequal > 0) e.unequal = std::min(e.unequal, share_unequal(other, v.candidate));
     e.null_unequal = std::max(e.null_unequal, share_unequal(v.recorded, other));
     if (far) e.null_apart = std::max(e.null_apart, measure_sums(v.recorded, other).rel_l2.value_or(INFINITY));
-    const Projection gain = project({other, v.recorded}, v.recorded, e.forced.reference_norm);
-    if (std::abs(gain.amplitude) > std::abs(e.null_gain.amplitude)) e.null_gain = gain;
   }
 }
 
@@ -112,7 +133,9 @@ Evidence measure_local(const LocalValues& v) {
   e.oracle = measure_against_oracle(v.oracle, v.recorded, v.candidate);
   static_cast<Errors&>(e) = errors_of(v, e.oracle);
   e.settled = settled_rows(v, e);
-  e.gain = project({v.candidate, v.recorded}, v.recorded, e.forced.reference_norm);
+  if (e.reference_dtype == at::kFloat && e.candidate_dtype == at::kFloat)
+    e.narrower = held_by_half(v.recorded, v.candidate);
+  measure_gain(e, v);
   measure_null(e, v);
   e.towards_zero = share_towards_zero(v.recorded, v.candidate);
   return e;

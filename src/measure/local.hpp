@@ -3,6 +3,7 @@
 #pragma once
 #include <ATen/ATen.h>
 
+#include <optional>
 #include <vector>
 
 #include "measure/evidence.hpp"
@@ -38,6 +39,14 @@ struct LocalValues {
 
 /// Throws Error for shapes that do not agree.
 Evidence measure_local(const LocalValues& values);
+
+/// Variance of a valid arithmetic's difference from `recorded` at each element: its own rounding's (u x)^2 / 3, and
+/// what the others in `valid` differ by in its row. Dividing by its root makes a matched filter of a projection (white
+/// noise); without it the few largest elements decide.
+at::Tensor noise_by_element(const at::Tensor& recorded, const std::vector<at::Tensor>& valid);
+
+/// The narrowest of bf16 and fp16 that holds all values of `candidate`, both in fp32; nullopt where neither does.
+std::optional<Narrower> held_by_half(const at::Tensor& recorded, const at::Tensor& candidate);
 
 /// The dtype that a tensor's values need: bf16 values kept in an fp32 or fp64 container count as bf16 when `narrow` is
 /// bf16 (a port that could not write bf16 and converted), else the container's dtype.
