@@ -96,7 +96,7 @@ def _rounded_query(m, patch):
 OPERATORS = [
     Operator("output_through_bf16", "cast", _leaves, _through(torch.bfloat16), ("extra rounding",), FP32),
     Operator("output_through_fp16", "cast", _leaves, _through(torch.float16), ("extra rounding",), FP32),
-    Operator("weight_in_bf16", "cast", lambda model: only(linears(model)), at(_low_weight), ("extra rounding",), FP32),
+    Operator("weight_in_bf16", "cast", lambda model: only(linears(model)), at(_low_weight), ("extra rounding", "weights: bf16"), FP32),
     Operator("input_through_bf16", "cast", lambda model: only(linears(model)), at(_narrow_input), ("extra rounding",), FP32),
     Operator("query_in_bf16", "cast", lambda model: only(attentions(model)), at(_rounded_query), ("extra rounding",), FP32),
     Operator("norm_steps_in_bf16", "cast", lambda model: only(norms(model), lambda m: norm_kind(m) == "layer" and len(m.normalized_shape) == 1),
