@@ -43,7 +43,7 @@ DIAGNOSES = (
     "norm eps", "unbiased variance", "per-head norm", "missing norm gain", "gain", "missing bias", "one plus forgotten", "shift and scale swapped",
     "gate missing", "residual missing", "GELU form", "activation", "RoPE sign", "RoPE axis order", "RoPE pairing", "RoPE theta", "RoPE missing",
     "position off by one", "attention scale", "causal mask missing", "mask off by one", "window off by one", "sink missing", "transposed weight",
-    "permuted heads", "weights swapped", "wrong layer's weights", "extra rounding", "weights: bf16", "missing rounding", "truncation", "NaN origin", "stale value",
+    "permuted heads", "weights swapped", "wrong layer's weights", "extra rounding", "missing rounding", "truncation", "NaN origin", "stale value",
     "clamp limit", "expert routing", "wrong normalised axis", "channel order", "causal cache",
 )
 

@@ -1,4 +1,4 @@
-"""python -m zoo run | nameless | list | show | settings: see README.md beside this file.
+"""python -m zoo run | nameless | exports | list | show | settings: see README.md beside this file.
 
     PYTHONPATH=scripts:probes/python .venv-models/bin/python -m zoo run --families 'qwen*,bert' --faults 6 --benign all --json /tmp/zoo.json
 """
@@ -75,6 +75,15 @@ def _nameless(args):
     return 0 if rows and all(r["placed"] for r in rows) else 1
 
 
+def _exports(args):
+    from . import exports, quiet
+    quiet()
+    rows = exports.run(_selected(args), args.binary.resolve(), args.faults, args.limit, lambda row: print(
+        f"{row['family']} {row['name']}: {'refused' if row['kind'] == 'refused' else 'right' if exports.right(row) else 'WRONG'}", file=sys.stderr, flush=True))
+    print(exports.text(rows))
+    return 0 if rows and all(exports.right(r) for r in rows if r["kind"] != "refused") else 1
+
+
 def _settings(args):
     from . import settings
     return settings.run(_selected(args), args.binary.resolve(), args.layers)
@@ -113,6 +122,9 @@ def parser():
     c.add_argument("--totals", action="store_true", help="leave out the list of what went wrong (for held_out and closed sets)")
     c = command("nameless", _nameless, "names made meaningless and a gross fault in the middle: is the first divergence still at its module?")
     c.add_argument("--faults", type=_number, default=1, metavar="K", help="faults of each family and dtype (default 1)")
+    c.add_argument("--limit", type=int, default=120, help="seconds a compare may take")
+    c = command("exports", _exports, "exported by torch.onnx and run in ONNX Runtime, plain and optimised, healthy and with faults put in before (.venv-engines)")
+    c.add_argument("--faults", type=_number, default=1, metavar="K", help="faults of each family (default 1)")
     c.add_argument("--limit", type=int, default=120, help="seconds a compare may take")
     c = command("list", _list, "print the entries")
     c.add_argument("--cases", action="store_true", help="with their faults and benign changes")

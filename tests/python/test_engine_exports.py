@@ -7,8 +7,12 @@ import pytest
 pytest.importorskip("onnxruntime")
 pytest.importorskip("onnx")
 
+import onnx  # noqa: E402
+
 import engine_exports  # noqa: E402
+from parity_probe.engines import module_paths  # noqa: E402
 from parity_probe.engines.module_paths import inside  # noqa: E402
+from parity_probe.engines.onnxruntime import names  # noqa: E402
 
 BINARY = os.environ.get("PARITY_CHECK_BINARY", str(pathlib.Path(__file__).resolve().parents[2] / "build/dev/parity-check"))
 
@@ -24,6 +28,22 @@ def test_healthy_is_green_and_a_fault_is_at_its_module(name, tmp_path):
         status, report, _ = engine_exports.compare(BINARY, reference, faulty)
         assert status == 1, (optimisation, report["counts"])
         assert inside(report["first_divergence"]["path"].split("/")[0], engine_exports.EXPORTS[name].module), (optimisation, report["first_divergence"])
+
+
+def test_calls_of_a_shared_layer_are_told_apart(tmp_path):
+    """By its weights, used again; not by a norm's ones, of which a module has many."""
+    _, file = engine_exports.export("albert", tmp_path)
+    graph = onnx.load(file).graph
+    named = [path for paths in names.paths(graph).values() for path in paths]
+    layer = "encoder.albert_layer_groups.0.albert_layers.0"
+    assert [named.count(f"{layer}.{part}") for part in ("attention.query", "ffn", "full_layer_layer_norm")] == [3, 3, 3]
+    assert [named.count(path) for path in ("encoder", "embeddings", "encoder.embedding_hidden_mapping_in")] == [1, 1, 1]
+
+    def node(module, weight, n):
+        return module_paths.Node(module, "Mul", "", [f"v{n}", weight], [f"v{n + 1}"], frozenset([weight]) - {"ones"})
+    plain = [node("a.one", "ones", 0), node("a.two", "ones", 1), node("b", "w", 2), node("b", "w", 3), node("b", "w", 4)]
+    assert module_paths.calls(plain) == {"b": {2: 0, 3: 1, 4: 2}}
+    assert [paths for paths in module_paths.paths(plain, ["v5"]).values()] == [["a.one"], ["a.two", "a"], ["b"], ["b"], ["b"]]
 
 
 def test_there_are_ten_architectures():

@@ -11,6 +11,7 @@ class Node:
     name: str                     # the node's own name, where no module is known
     inputs: list
     outputs: list                 # names of values, "" for one that is left out
+    weights: frozenset = frozenset()  # of the inputs: weights, which tell one call of a module from the next
 
 
 def inside(module, outer):
@@ -18,30 +19,59 @@ def inside(module, outer):
     return module is not None and (outer == "" or module == outer or module.startswith(outer + "."))
 
 
+def outer_modules(module):
+    """`a.b.c`, `a.b`, `a`."""
+    while module:
+        yield module
+        module = module.rpartition(".")[0]
+
+
+def calls(nodes):
+    """{module: {index of a node inside: which call}} of modules all of whose weights are used equally often, and more than once: a shared layer's."""
+    found, insides = {}, collections.defaultdict(list)
+    for i, node in enumerate(nodes):
+        for module in outer_modules(node.module):
+            insides[module].append(i)
+    for module, places in insides.items():
+        uses = collections.Counter(w for i in places for w in nodes[i].weights)
+        if not uses or len(set(uses.values())) > 1 or min(uses.values()) == 1:
+            continue
+        found[module], used, call = {}, set(), 0
+        for i in places:
+            if used & nodes[i].weights:
+                used, call = set(), call + 1
+            used |= nodes[i].weights
+            found[module][i] = call
+    return found
+
+
 def module_outputs(nodes, results):
-    """{value: [module paths, innermost first]} of values that are the only one which a module's nodes hand to others or to the graph's `results`."""
-    made, users = {}, collections.defaultdict(set)
-    for node in nodes:
-        made.update({value: node.module for value in node.outputs if value})
+    """{value: [module paths, innermost first]} of values that are the only one which a module's nodes hand to others or to the graph's `results`; of a module that is called
+    several times, the only one of each call."""
+    called, makers, users = calls(nodes), {}, collections.defaultdict(set)
+    for i, node in enumerate(nodes):
+        makers.update({value: i for value in node.outputs if value})
         for value in node.inputs:
-            users[value].add(node.module)
+            users[value].add(i)
     for value in results:
         users[value].add(None)
-    handed = collections.defaultdict(list)
-    for value, module in made.items():
-        while module:  # `a.b.c`, `a.b`, `a`
-            if any(not inside(user, module) for user in users[value]):
-                handed[module].append(value)
-            module = module.rpartition(".")[0]
+    handed = collections.defaultdict(lambda: collections.defaultdict(list))
+    for value, i in makers.items():
+        for module in outer_modules(nodes[i].module):
+            call = called.get(module, {})
+            if any(user is None or not inside(nodes[user].module, module) or call.get(user) != call.get(i) for user in users[value]):
+                handed[module][call.get(i)].append(value)
     out = collections.defaultdict(list)
-    for module, values in handed.items():
-        if len(values) == 1:
-            out[values[0]].append(module)
+    for module, by_call in handed.items():
+        if all(len(values) == 1 for values in by_call.values()):
+            for values in by_call.values():
+                out[values[0]].append(module)
     return {value: sorted(modules, key=len, reverse=True) for value, modules in out.items()}
 
 
 def paths(nodes, results):
-    """{value: [paths]} of every value, in the nodes' order: of a module's output its module's path (those of outer modules that hand it on as well), of any other
+    """{value: [paths]} of every value, in the nodes' order: of a module's output its module's path (those of outer modules that hand it on as well; the same for each of its
+    calls), of any other
     `<module>/<operator>.<n>`, or the node's name where no module is known."""
     modules, counted, out = module_outputs(nodes, results), collections.Counter(), {}
     for node in nodes:

@@ -1,9 +1,14 @@
 """Values of an ONNX graph -> paths. torch.onnx.export leaves the module of each node in its metadata (the exporter of old in the node's name)."""
 import ast
+import hashlib
+import math
+
+from onnx import TensorProto, numpy_helper
 
 from .. import module_paths
 
 SCOPES = "pkg.torch.onnx.name_scopes"
+_FLOATS = {TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE}
 
 
 def module_of(node):
@@ -20,7 +25,20 @@ def module_of(node):
     return None
 
 
+def _weights(graph):
+    """{initializer: what it is} of weights. The exporter turns a shared weight once for each of its uses, so equal numbers are one weight; of one number alone (a norm's ones)
+    there are many."""
+    found = {}
+    for initializer in graph.initializer:
+        if initializer.data_type in _FLOATS and math.prod(initializer.dims) > 1:
+            values = numpy_helper.to_array(initializer)
+            if (values != values.flat[0]).any():
+                found[initializer.name] = (values.shape, hashlib.sha256(values.tobytes()).digest())
+    return found
+
+
 def paths(graph):
     """{value: [paths]} of every value that a node computes, in the graph's order."""
-    nodes = [module_paths.Node(module_of(n), n.op_type, n.name, list(n.input), list(n.output)) for n in graph.node]
+    known = _weights(graph)
+    nodes = [module_paths.Node(module_of(n), n.op_type, n.name, list(n.input), list(n.output), frozenset(known[i] for i in n.input if i in known)) for n in graph.node]
     return module_paths.paths(nodes, [o.name for o in graph.output])
