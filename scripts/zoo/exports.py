@@ -94,8 +94,10 @@ def run(units, binary, faults, limit, each):
     for entry, dtype in units:
         if dtype != "fp32":
             continue
+        # Eager: a graph gives other numbers than the fused kernel to rows that see no key, and these are nobody's.
+        eager = dataclasses.replace(entry, attention="eager")
         with tempfile.TemporaryDirectory(prefix=f"zoo-{entry.name}-") as folder:
-            for row in rows_of(Unit(entry, dtype, folder, binary, limit), faults):
+            for row in rows_of(Unit(eager, dtype, folder, binary, limit), faults):
                 rows.append(row)
                 each(row)
     return rows

@@ -161,7 +161,7 @@ double content_weight(const Reading& a, const Reading& b, double distance) {
   // Digits that agree, over those of what just counts as the same: four logits equal to six digits are no chance.
   const double close =
       std::log(std::max<double>(distance, kPairLimits.evidence.least_distance)) / std::log(limits.same.value);
-  const double each = a.integers || b.integers ? 1 : std::max(1., close);
+  const double each = a.integers || b.integers ? 1 : std::max<double>(1, close);
   return std::clamp<double>(each * beyond / (limits.enough_values - limits.few_values), 0, 1);
 }
 

@@ -138,7 +138,8 @@ class InStepPairer {
     return families;
   }
 
-  // Learned names of what is unpaired; what a fault has exchanged is unpaired first.
+  // Learned names of what is unpaired; what a fault has exchanged is unpaired first. What is another name of a paired
+  // value needs no counterpart: a block's result is its last norm's, and a graph has it once.
   bool carry_names() {
     const Families families = learned_families();
     std::set<size_t> exchanged;
@@ -146,9 +147,12 @@ class InStepPairer {
       if (by_content(pairing_.pairs[i])) exchanged.insert(pairing_.pairs[i].boundary);
     drop_if([&](const PortPair& pair) { return exchanged.contains(pair.boundary); });
     std::set<size_t> free(pairing_.unmatched.begin(), pairing_.unmatched.end());
+    std::set<int64_t> paired;
+    for (const PortPair& pair : pairing_.pairs) paired.insert(reference_.boundaries[pair.boundary].value.id);
     bool added = false;
     for (size_t b = 0; b < pairing_.marked.size(); ++b) {
-      if (pairing_.marked[b] || !reference_.boundaries[b].comparable) continue;
+      const Boundary& boundary = reference_.boundaries[b];
+      if (pairing_.marked[b] || !boundary.comparable || paired.contains(boundary.value.id)) continue;
       const auto learned = families.counterpart(b);
       if (!learned || !free.contains(learned->candidate) || refused_.contains({b, learned->candidate})) continue;
       free.erase(learned->candidate);
