@@ -26,6 +26,7 @@ IMAGE = {"pixel_values": np.random.RandomState(7).randn(2, 3, 40, 32).astype(np.
 SQUARE = {"pixel_values": np.random.RandomState(8).randn(2, 3, 28, 28).astype(np.float32)}
 SOUND = {"input_values": np.random.RandomState(7).randn(2, 700).astype(np.float32)}
 _CLIP = dict(hidden_size=48, intermediate_size=104, num_hidden_layers=2, num_attention_heads=4)
+_CLIP_TEXT = dict(_CLIP, vocab_size=91, max_position_embeddings=40)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,8 +108,7 @@ EXPORTS = {
                      attribute("encoder.layer.1.norm2", "LayerNormalization", "epsilon", 1e-2), "encoder.layer.1.norm2"),
     "regnet": Export("RegNet", "RegNetForImageClassification", dict(embedding_size=8, hidden_sizes=[12, 20], depths=[1, 2], groups_width=4, num_labels=5), IMAGE,
                      left_out("regnet.encoder.stages.1.layers.1", "Add"), "regnet.encoder.stages.1.layers.1"),
-    "clip_text": Export("CLIPText", "CLIPTextModel", dict(vocab_size=91, hidden_size=48, intermediate_size=104, num_hidden_layers=2, num_attention_heads=4,
-                                                          max_position_embeddings=40), TEXT,
+    "clip_text": Export("CLIPText", "CLIPTextModel", _CLIP_TEXT, TEXT,
                         other_op("encoder.layers.1.mlp.activation_fn", "Sigmoid", "Tanh"), "encoder.layers.1.mlp.activation_fn"),
     # one layer called three times: the graph does not tell its calls apart
     "albert": Export("Albert", "AlbertModel", dict(vocab_size=91, embedding_size=24, hidden_size=48, intermediate_size=104, num_hidden_layers=3, num_attention_heads=4,
@@ -116,7 +116,7 @@ EXPORTS = {
                      attribute("encoder.albert_layer_groups.0.albert_layers.0.full_layer_layer_norm", "LayerNormalization", "epsilon", 1e-2),
                      "encoder.albert_layer_groups.0.albert_layers.0.full_layer_layer_norm"),
     # whose results are four numbers, computed outside of any part
-    "clip": Export("CLIP", "CLIPModel", dict(text_config=dict(_CLIP, vocab_size=91, max_position_embeddings=40), vision_config=dict(_CLIP, image_size=28, patch_size=7), projection_dim=32),
+    "clip": Export("CLIP", "CLIPModel", dict(text_config=_CLIP_TEXT, vision_config=dict(_CLIP, image_size=28, patch_size=7), projection_dim=32),
                    {**TEXT, **SQUARE}, attribute("vision_model.encoder.layers.1.layer_norm2", "LayerNormalization", "epsilon", 1e-2), "vision_model.encoder.layers.1.layer_norm2"),
 }
 

@@ -33,8 +33,8 @@ def calls(nodes):
         for module in outer_modules(node.module):
             insides[module].append(i)
     for module, places in insides.items():
-        uses = collections.Counter(w for i in places for w in nodes[i].weights)
-        if not uses or len(set(uses.values())) > 1 or min(uses.values()) == 1:
+        times = set(collections.Counter(w for i in places for w in nodes[i].weights).values())
+        if len(times) != 1 or times == {1}:
             continue
         found[module], used, call = {}, set(), 0
         for i in places:
