@@ -5,7 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "judge/error_limit.hpp"
-#include "judge/port.hpp"
+#include "judged_evidence.hpp"
 #include "measure/local.hpp"
 
 namespace parity {
@@ -23,12 +23,7 @@ struct Times {
         measure_local({candidate, oracle, sines(712), {sines(712 * (1 + 1e-7)), sines(712 * (1 - 1e-7))}});
     CHECK(e.null_error > .1);
     CHECK(e.null_apart < .01);
-    OpResult row;
-    row.forced = e.forced;
-    Segment segment;
-    segment.arithmetic = true;
-    judge_port(row, e, segment, {}, Thresholds());
-    return row;
+    return testing::judged_evidence(e);
   }
 };
 

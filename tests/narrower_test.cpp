@@ -6,22 +6,14 @@
 
 #include <functional>
 
-#include "judge/port.hpp"
+#include "judged_evidence.hpp"
 #include "measure/local.hpp"
 #include "recording_file.hpp"
 
 namespace parity {
 namespace {
 
-OpResult judged(const LocalValues& values) {
-  const Evidence evidence = measure_local(values);
-  OpResult row;
-  row.forced = evidence.forced;
-  Segment segment;
-  segment.arithmetic = true;
-  judge_port(row, evidence, segment, {}, Thresholds());
-  return row;
-}
+OpResult judged(const LocalValues& values) { return testing::judged_evidence(measure_local(values)); }
 
 at::Tensor drawn(at::IntArrayRef shape, uint64_t seed = 3) {
   at::manual_seed(seed);
