@@ -138,8 +138,7 @@ class InStepPairer {
     return families;
   }
 
-  // Learned names of what is unpaired; what a fault has exchanged is unpaired first. What is another name of a paired
-  // value needs no counterpart: a block's result is its last norm's, and a graph has it once.
+  // Learned names of what is unpaired; what a fault has exchanged is unpaired first.
   bool carry_names() {
     const Families families = learned_families();
     std::set<size_t> exchanged;
@@ -147,20 +146,30 @@ class InStepPairer {
       if (by_content(pairing_.pairs[i])) exchanged.insert(pairing_.pairs[i].boundary);
     drop_if([&](const PortPair& pair) { return exchanged.contains(pair.boundary); });
     std::set<size_t> free(pairing_.unmatched.begin(), pairing_.unmatched.end());
-    std::set<int64_t> paired;
-    for (const PortPair& pair : pairing_.pairs) paired.insert(reference_.boundaries[pair.boundary].value.id);
+    std::map<int64_t, size_t> holds;  // by value of the reference: the candidate's tensor
+    for (const PortPair& pair : pairing_.pairs)
+      holds.emplace(reference_.boundaries[pair.boundary].value.id, pair.candidate);
     bool added = false;
     for (size_t b = 0; b < pairing_.marked.size(); ++b) {
       const Boundary& boundary = reference_.boundaries[b];
-      if (pairing_.marked[b] || !boundary.comparable || paired.contains(boundary.value.id)) continue;
+      if (pairing_.marked[b] || !boundary.comparable) continue;
       const auto learned = families.counterpart(b);
       if (!learned || !free.contains(learned->candidate) || refused_.contains({b, learned->candidate})) continue;
+      const auto same_value = holds.find(boundary.value.id);
+      if (same_value != holds.end() && !equal(same_value->second, learned->candidate)) continue;
       free.erase(learned->candidate);
       carried_[b] = learned->line;
       add({b, learned->candidate, learned->layout, limits_.carried, "", 1});
       added = true;
     }
     return added || !exchanged.empty();
+  }
+
+  // What is another name of a paired value has a counterpart only where the port has that value twice, too: a block's
+  // result is its last norm's, and a graph has it once.
+  bool equal(size_t candidate, size_t other) const {
+    const at::Tensor a = candidate_[candidate].load(), b = candidate_[other].load();
+    return a.sizes() == b.sizes() && a.scalar_type() == b.scalar_type() && at::equal(a, b);
   }
 
   // One replay on the candidate's values: how far each pair is off there, and the values of everything else.
