@@ -87,12 +87,7 @@ class Matcher {
 
   // Plain, and for casts and gains in half width also with white noise: the one that stands out more.
   Projection fit(const Difference& difference, const Difference& direction, bool white_too) const {
-    const Projection plain = project(difference, direction, norm_);
-    if (!white_too || !weight_.defined()) return plain;
-    Projection white = project(difference, direction, 1, weight_);
-    white.size = plain.size;
-    white.plain = plain.plain;
-    return std::abs(white.z) > std::abs(plain.z) ? white : plain;
+    return stronger_projection(difference, direction, norm_, white_too ? weight_ : at::Tensor());
   }
 
   void add_direction(const FaultHypothesis& h, const Difference& direction, const at::Tensor& base) {

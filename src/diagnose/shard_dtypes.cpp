@@ -8,21 +8,18 @@
 #include <map>
 
 #include "core/precision.hpp"
+#include "measure/local.hpp"
 
 namespace parity {
 namespace {
 
 constexpr std::array kNarrower{at::kFloat8_e5m2, at::kFloat8_e4m3fn, at::kBFloat16, at::kHalf, at::kFloat};
 
-bool fits_exactly(const at::Tensor& values, at::ScalarType dtype) {
-  return at::equal(values.to(dtype).to(values.scalar_type()), values);
-}
-
 // The ranks whose values fit `dtype`, when they say something and others do not fit; "" otherwise.
 std::string ranks_that_fit(const ShardedTensor& tensor, const std::vector<at::Tensor>& values, at::ScalarType dtype) {
   std::vector<std::string> fitting;
   for (size_t i = 0; i < values.size(); ++i)
-    if (fits_exactly(values[i], dtype)) {
+    if (all_held_by(values[i], dtype)) {
       if (!values[i].count_nonzero().is_nonzero()) return "";
       fitting.push_back(tensor.name(i));
     }

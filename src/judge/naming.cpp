@@ -76,6 +76,17 @@ const Finding* cast_of_this_size(const std::vector<Finding>& findings, double er
   return nearest;
 }
 
+// ln of the ratio of N independent elements has a standard deviation of at most 1 / sqrt(2 N); two equal roundings give
+// 1.41, one left out of two .71.
+std::string rounding_by_error(const Evidence& e, const Thresholds& limits) {
+  const double own = e.recorded_error, other = e.error,
+               count = std::max<double>(1, static_cast<double>(e.forced.count));
+  const double margin = limits.ratio_margin.value + limits.sampling_sigma.value / std::sqrt(count);
+  if (!(own > 0) || !(other > 0) || e.towards_zero > limits.truncation_share.value) return "";
+  if (std::log(other / own) > margin) return "extra rounding: ";
+  return std::log(other / own) < -margin ? "missing rounding: " : "";
+}
+
 bool explains_the_difference(const Finding& f, bool half_width, const Thresholds& limits) {
   if (!(f.rest < limits.nearer.value)) return false;
   if (f.fitted && std::abs(f.fit.sigma()) < limits.fitted_sigma.value) return false;

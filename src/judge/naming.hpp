@@ -1,9 +1,11 @@
 // When a named change is the name of a difference. Touches no tensor.
 #pragma once
+#include <string>
 #include <vector>
 
 #include "diagnose/finding.hpp"
 #include "judge/limits.hpp"
+#include "measure/evidence.hpp"
 
 namespace parity {
 
@@ -19,6 +21,10 @@ std::vector<const Finding*> equally_good_names(const Finding& best, const std::v
 /// factor of `size_factor`, or nullptr. Roundings of other intermediate values (another formula's) hit other elements
 /// and are of that size. `error`: over the oracle's norm.
 const Finding* cast_of_this_size(const std::vector<Finding>& findings, double error, const Thresholds& limits);
+
+/// "extra rounding: " where the candidate has more error than the reference's own, "missing rounding: " where it has
+/// less, "" where neither stands out of what so many elements scatter or the values are truncated.
+std::string rounding_by_error(const Evidence& evidence, const Thresholds& limits);
 
 /// Smallest amplitude of a direction that would have been significant here.
 double detectable_amplitude(const Finding& finding, const Thresholds& limits);

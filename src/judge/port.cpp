@@ -53,19 +53,23 @@ class PortJudge {
   }
 
   // A change of free size is fitted: of unrelated differences some size of it always explains a part.
-  double least_explained(const Finding& f) const {
-    return (f.fixed_amplitude || f.gate != Gate::logic ? limits_.explained : limits_.whole).value;
+  bool best_explains() const {
+    if (best_ == nullptr) return false;
+    const bool free = !best_->fixed_amplitude && best_->gate == Gate::logic;
+    return best_->explained() >= (free ? limits_.whole : limits_.explained).value;
   }
 
-  // The best name found for a difference above the noise, then the numbers.
+  // The best name found for a difference above the noise, else that of a cast of its size; then the numbers.
   bool fail_named(Gate gate, const std::string& numbers) {
-    if (best_ == nullptr || best_->explained() < least_explained(*best_)) {
-      if (const Finding* like = gate == Gate::logic ? cast_of_this_size(findings_, e_.error, limits_) : nullptr)
-        return fail(Gate::dtype_path,
-                    fmt::format("{} by its size ({} would change as much, {:.2g}, though not these elements): {}",
-                                like->fault, like->detail, like->fit.size, numbers));
-      return fail(gate, (gate == Gate::dtype_path ? rounding_by_error() : "") + numbers);
-    }
+    if (best_explains()) return fail_as_best(numbers);
+    if (const Finding* like = gate == Gate::logic ? cast_of_this_size(findings_, e_.error, limits_) : nullptr)
+      return fail(Gate::dtype_path,
+                  fmt::format("{} by its size ({} would change as much, {:.2g}, though not these elements): {}",
+                              like->fault, like->detail, like->fit.size, numbers));
+    return fail(gate, (gate == Gate::dtype_path ? rounding_by_error(e_, limits_) : "") + numbers);
+  }
+
+  bool fail_as_best(const std::string& numbers) {
     std::string bits =
         best_->bitwise < 0 ? "" : fmt::format(" and gives {} of the elements bitwise", percent(best_->bitwise));
     for (const Finding* other : equally_good_names(*best_, findings_, limits_))
@@ -74,16 +78,6 @@ class PortJudge {
                 fmt::format("{} ({}; explains {} of the difference{}, amplitude {:.2f}, z {:.0f}): {}", best_->fault,
                             best_->detail, percent(std::clamp<double>(best_->explained(), 0, 1)), bits,
                             best_->fit.amplitude, best_->fit.z, numbers));
-  }
-
-  // More error than the reference's own: something more is rounded; less: a rounding is left out. ln R of N independent
-  // elements has a standard deviation of at most 1 / sqrt(2 N); two equal roundings give 1.41, one left out of two .71.
-  std::string rounding_by_error() const {
-    const double own = e_.recorded_error, other = e_.error;
-    const double margin = limits_.ratio_margin.value + limits_.sampling_sigma.value / std::sqrt(count_);
-    if (!(own > 0) || !(other > 0) || e_.towards_zero > limits_.truncation_share.value) return "";
-    if (std::log(other / own) > margin) return "extra rounding: ";
-    return std::log(other / own) < -margin ? "missing rounding: " : "";
   }
 
   bool structure() {
@@ -220,9 +214,10 @@ class PortJudge {
     row_.limits.push_back({"gain", gain, false, limits_.gain_in_u.origin});
     row_.limits.back().measured = std::abs(e_.gain.amplitude);
     if (std::abs(e_.gain.sigma()) <= z || std::abs(e_.gain.amplitude) <= gain) return false;
-    return fail_named(
-        Gate::logic, fmt::format("gain: values are {:+.3g} of their size off in one direction (z {:.0f}, limit {:.1f})",
-                                 e_.gain.amplitude, e_.gain.sigma(), z));
+    const std::string numbers =
+        fmt::format("gain: values are {:+.3g} of their size off in one direction (z {:.0f}, limit {:.1f})",
+                    e_.gain.amplitude, e_.gain.sigma(), z);
+    return best_explains() ? fail_as_best(numbers) : fail(Gate::logic, numbers);  // no cast's: it leans one way
   }
 
   // Each value is one of a narrower format, though not the reference's: a cast, however far valid arithmetics lie
@@ -231,8 +226,8 @@ class PortJudge {
     if (!e_.narrower || e_.narrower->witnesses < limits_.narrower_witnesses.value) return false;
     return fail_named(Gate::dtype_path,
                       fmt::format("{}the reference has {} here, and the candidate's values are all {}'s",
-                                  rounding_by_error().empty() ? "extra rounding: " : "", dtype_name(e_.reference_dtype),
-                                  dtype_name(e_.narrower->dtype)));
+                                  rounding_by_error(e_, limits_).empty() ? "extra rounding: " : "",
+                                  dtype_name(e_.reference_dtype), dtype_name(e_.narrower->dtype)));
   }
 
   // Below every limit of size: a change that is known by its direction.

@@ -10,11 +10,11 @@
 namespace parity {
 namespace {
 
-at::Tensor finite_or_zero(const at::Tensor& tensor) { return at::nan_to_num(tensor, 0.0, 0.0, 0.0); }
-
 double share_unequal(const at::Tensor& a, const at::Tensor& b) { return 1 - equal_share(measure_sums(a, b)); }
 
 }  // namespace
+
+at::Tensor finite_or_zero(const at::Tensor& tensor) { return at::nan_to_num(tensor, 0.0, 0.0, 0.0); }
 
 at::Tensor raised(const at::Tensor& tensor) { return tensor.to(redirect(tensor.scalar_type(), Precision::fp64)); }
 
@@ -55,21 +55,17 @@ constexpr double kFar = 32;  // roundings from the oracle: more than a sum's own
 constexpr double kLeans = 2;
 
 void measure_gain(Evidence& e, const LocalValues& v) {
-  const auto of = [&](const at::Tensor& value, const at::Tensor& weight) {
-    return project({value, v.recorded}, v.recorded, e.forced.reference_norm, weight);
-  };
-  e.gain = of(v.candidate, {});
   at::Tensor weight;
+  const auto of = [&](const at::Tensor& value) {
+    return stronger_projection({value, v.recorded}, v.recorded, e.forced.reference_norm, weight);
+  };
+  e.gain = of(v.candidate);
   if (is_half(e.reference_dtype) && std::abs(e.gain.z) > kLeans) {
     weight = noise_by_element(v.recorded, v.valid).rsqrt();
-    const Projection white = of(v.candidate, weight);
-    if (std::abs(white.z) > std::abs(e.gain.z))
-      e.gain = white;
-    else
-      weight = at::Tensor();
+    e.gain = of(v.candidate);
   }
   for (const at::Tensor& other : v.valid) {
-    const Projection gain = of(other, weight);
+    const Projection gain = of(other);
     if (std::abs(gain.amplitude) > std::abs(e.null_gain.amplitude)) e.null_gain = gain;
   }
 }
@@ -145,9 +141,7 @@ at::ScalarType effective_dtype(const at::Tensor& values, at::ScalarType narrow) 
   const at::ScalarType dtype = values.scalar_type();
   const bool narrower = (is_half(narrow) && (dtype == at::kFloat || dtype == at::kDouble)) ||
                         (narrow == at::kFloat && dtype == at::kDouble);
-  if (!narrower) return dtype;
-  const at::Tensor finite = finite_or_zero(values);
-  return at::equal(finite.to(narrow).to(dtype), finite) ? narrow : dtype;
+  return narrower && all_held_by(values, narrow) ? narrow : dtype;
 }
 
 }  // namespace parity

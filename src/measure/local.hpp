@@ -13,6 +13,8 @@ namespace parity {
 /// The same numbers in fp64 (complex128; integers as they are).
 at::Tensor raised(const at::Tensor& tensor);
 
+at::Tensor finite_or_zero(const at::Tensor& tensor);
+
 /// value - base, element by element in fp64; the value itself where `base` is undefined. Nothing of its size is made.
 struct Difference {
   at::Tensor value, base;
@@ -44,6 +46,14 @@ Evidence measure_local(const LocalValues& values);
 /// what the others in `valid` differ by in its row. Dividing by its root makes a matched filter of a projection (white
 /// noise); without it the few largest elements decide.
 at::Tensor noise_by_element(const at::Tensor& recorded, const std::vector<at::Tensor>& valid);
+
+/// Of `project` without and with `weight` (that root's inverse) the one that stands out more; without, where `weight`
+/// is undefined. Its sizes, and what it leaves, are without.
+Projection stronger_projection(const Difference& difference, const Difference& direction, double reference_norm,
+                               const at::Tensor& weight);
+
+/// Is each finite value one of `dtype`'s numbers, whatever container it lies in?
+bool all_held_by(const at::Tensor& values, at::ScalarType dtype);
 
 /// The narrowest of bf16 and fp16 that holds all values of `candidate`, both in fp32; nullopt where neither does.
 std::optional<Narrower> held_by_half(const at::Tensor& recorded, const at::Tensor& candidate);

@@ -1,4 +1,5 @@
 // What rounding alone does to each element.
+#include <cmath>
 #include <limits>
 
 #include "core/precision.hpp"
@@ -25,6 +26,16 @@ at::Tensor noise_by_element(const at::Tensor& recorded, const std::vector<at::Te
   }
   const double typical = values.square().mean().item<double>() * unit * unit / 3;
   return variance + kExactZero * typical + std::numeric_limits<double>::min();
+}
+
+Projection stronger_projection(const Difference& difference, const Difference& direction, double reference_norm,
+                               const at::Tensor& weight) {
+  const Projection plain = project(difference, direction, reference_norm);
+  if (!weight.defined()) return plain;
+  Projection white = project(difference, direction, reference_norm, weight);
+  white.size = plain.size;
+  white.plain = plain.plain;
+  return std::abs(white.z) > std::abs(plain.z) ? white : plain;
 }
 
 }  // namespace parity
