@@ -19,7 +19,7 @@ class Entry:
     name: str
     kind: str                # one of KINDS
     model: str               # "library:Class"; transformers': "transformers:Config:Class"
-    config: dict
+    config: dict             # or a function that makes it, where it holds what a library makes
     inputs: Callable         # inputs(seed) -> list of forward's keyword arguments, one per call
     attention: str = "sdpa"  # transformers' attn_implementation
     cached: bool = False     # the calls share a DynamicCache
@@ -49,11 +49,12 @@ class Entry:
         parts = self.model.split(":")
         library = importlib.import_module(parts[0])
         torch.manual_seed(self.seed)
+        config = self.config() if callable(self.config) else self.config
         if len(parts) == 3:
-            config = getattr(library, parts[1])(**self.config, attn_implementation=attention or self.attention)
+            config = getattr(library, parts[1])(**config, attn_implementation=attention or self.attention)
             model = getattr(library, parts[2])(config)
         else:
-            model = getattr(library, parts[1])(**self.config)
+            model = getattr(library, parts[1])(**config)
         return cast(fill(model, self.seed), dtype, self.tables)
 
     def calls(self, dtype):

@@ -83,7 +83,7 @@ def siblings(model):
 def stacks(model):
     """[(path, list of equal blocks)] of at least two blocks of one class."""
     return [(p, list(m)) for p, m in model.named_modules()
-            if isinstance(m, nn.ModuleList) and len(m) > 1 and len({type(c) for c in m}) == 1 and list(m[0].children())]
+            if isinstance(m, nn.ModuleList) and len(m) > 1 and len({type(c) for c in m}) == 1 and m[0] is not None and list(m[0].children())]
 
 
 def same_part(model):
