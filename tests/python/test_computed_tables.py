@@ -7,7 +7,11 @@ import nameless
 import pytest
 import torch
 import transformers
+from diffusers.models.attention import BasicTransformerBlock
+from diffusers.models.embeddings import SinusoidalPositionalEmbedding
 from test_moved_boundaries import judged, spread
+
+from parity_probe import position_tables
 
 PLACES = 600
 IDS = torch.randint(3, 97, (1, PLACES), generator=torch.Generator().manual_seed(1))
@@ -92,6 +96,49 @@ def test_a_table_of_the_ports_own(case, dtype, tmp_path):
         assert report["verdict"] == verdict, (verdict, {path: op["diagnosis"] for path, op in red.items()})
 
 
+class Placed(torch.nn.Module):
+    """diffusers' sines of positions, which a state dict keeps, before a block of its own."""
+    def __init__(self):
+        super().__init__()
+        self.pos_embed = SinusoidalPositionalEmbedding(48, PLACES)
+        self.block = BasicTransformerBlock(48, 4, 12)
+
+    def forward(self, x):
+        return self.block(self.pos_embed(x))
+
+
+def placed_table(first=0):
+    def make(buffer):
+        table = sines(PLACES, by_exp(24, BASE), first)   # PLACES, sines and then cosines
+        return table.unflatten(1, (2, 24)).transpose(1, 2).reshape(buffer.shape)
+    return make
+
+
+@pytest.mark.parametrize("dtype", DTYPES.values(), ids=DTYPES)
+def test_a_table_that_a_state_dict_keeps(dtype, tmp_path):
+    x = torch.randn(1, PLACES, 48, generator=torch.Generator().manual_seed(2)).to(dtype)
+    reference = nameless.record(spread(Placed()).to(dtype), tmp_path / "reference.h5", {"x": x})
+    for first, verdict in ((0, "pass"), (1, "fail")):
+        model = spread(Placed()).to(dtype)
+        model.pos_embed.pe = placed_table(first)(model.pos_embed.pe).to(dtype)
+        report, red = judged(reference, nameless.record(model, tmp_path / "port.h5", {"x": x}), tmp_path)
+        assert report["verdict"] == verdict, (verdict, {path: op["diagnosis"] for path, op in red.items()})
+
+
+def test_tables_of_positions_are_known_by_what_they_hold():
+    rotary = by_exp(16, BASE)
+    angles = torch.outer(torch.arange(40.), rotary.float())
+    interleaved = torch.stack([angles.sin(), angles.cos()], -1).flatten(-2)
+    for dtype in (torch.float32, torch.bfloat16, torch.float16):
+        for table in (rotary, torch.cat([angles.cos(), angles.sin()], 1), interleaved[None]):
+            assert position_tables.is_table(table.to(dtype))
+    torch.manual_seed(0)
+    trained = torch.nn.Embedding(40, 16).weight
+    for other in (trained, trained.data, trained.data.tanh(), torch.rand(40), torch.ones(16), torch.linspace(1, .1, 16), torch.eye(16), torch.zeros(4, 4), torch.tril(torch.ones(9, 9)),
+                  angles.sin(), torch.arange(40), angles[1:].cos(), torch.nn.Parameter(interleaved)):
+        assert not position_tables.is_table(other), other
+
+
 def leaves(file):
     with h5py.File(file) as dump:
         events = [json.loads(line) for line in bytes(dump["/trace/events"][()]).decode().splitlines()]
@@ -99,7 +146,7 @@ def leaves(file):
 
 
 def test_what_a_recording_calls_computed(tmp_path):
-    """Buffers that are not persistent and plain attributes; no parameter, persistent buffer or input."""
+    """Buffers that are not persistent, tables of positions and plain attributes; no parameter, other buffer or input."""
     class Model(torch.nn.Module):
         def __init__(self):
             super().__init__()

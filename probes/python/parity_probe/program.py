@@ -4,7 +4,7 @@ import weakref
 
 import torch
 
-from . import arguments, boundaries, provenance, shards, weight_names
+from . import arguments, boundaries, position_tables, provenance, shards, weight_names
 from .dump_file import DumpFile, link_name
 from .identity import ValueTable
 from .lines import Lines
@@ -72,8 +72,13 @@ class Program:
             for group, n in links:
                 file.link(group, n, key)
         file.event(e="leaf", v=value.id, k=key, d=dtype_name(t.dtype), s=shape(t), names=[f"{group}/{link_name(n)}" for group, n in links],
-                   **({"computed": True} if weights and not names and not any(weights.values()) else {}), **({"alias": alias} if alias else {}))
+                   **({"computed": True} if weights and not names and self._is_computed(t, weights) else {}), **({"alias": alias} if alias else {}))
         return value
+
+    @staticmethod
+    def _is_computed(t, weights):
+        """When the model was built: in no state dict, or a table of positions in one."""
+        return not any(weights.values()) or position_tables.is_table(t)
 
     @staticmethod
     def _alias(t, memory):
