@@ -119,6 +119,26 @@ void fused_axis(const ProgramIndex& program, int index, Hypotheses& to) {
   });
 }
 
+// What a query gets that sees no key is each kernel's own: nothing, or all values in equal parts.
+void queries_without_keys(const ProgramIndex& program, int index, Hypotheses& to) {
+  for (const bool equal_parts : {true, false})
+    add_fault(to, program, index, "queries that see no key", equal_parts ? "get the mean of all values" : "get zero",
+              [equal_parts](OpCall& call) {
+                const at::Tensor query = call.tensor("query"), key = call.tensor("key");
+                if (query.dim() != 4 || query.size(1) % key.size(1) != 0) throw std::runtime_error("no heads");
+                const at::Tensor nothing = at::zeros({query.size(0), query.size(1), query.size(2), key.size(2)});
+                // (batch, heads, queries, 1)
+                const at::Tensor empty =
+                    masked_scores(call, nothing.to(query.device())).amax({-1}, true).le(kRecognition.hidden.value);
+                if (!empty.any().item<bool>()) throw std::runtime_error("each query sees a key");
+                Results results = call.run_again();
+                const at::Tensor values = for_queries(call.tensor("value"), query.size(1));
+                const at::Tensor theirs = equal_parts ? values.mean({-2}, true) : at::zeros({1}, values.options());
+                results[0] = at::where(empty, theirs, *results[0]);
+                return results;
+              });
+}
+
 // Heads handed out in another order.
 void fused_heads(const ProgramIndex& program, int index, Hypotheses& to) {
   for (const int64_t groups : {2, 3, 4, 8})
@@ -251,6 +271,7 @@ void attention_faults(const ProgramIndex& program, int index, Hypotheses& to) {
     fused_scale(program, index, to);
     fused_masks(program, index, to);
     fused_axis(program, index, to);
+    queries_without_keys(program, index, to);
     fused_heads(program, index, to);
   }
   if (op.kind == "_softmax") separate(program, index, to);
