@@ -129,6 +129,62 @@ TEST_CASE("names: queries that see no key, where another kernel gives them somet
   CHECK(said_of(v[1].mean(1, true)).starts_with("queries that see no key (get the mean of all values"));
 }
 
+TEST_CASE("names: norms of channels without gain or bias, with other groups or another mean") {
+  at::manual_seed(8);
+  const at::Tensor x = at::randn({2, 8, 6, 6}) + 1, w = at::rand({8}) + .5, b = at::randn({8});
+  const at::Tensor mean = at::randn({8}), variance = at::rand({8}) + .5;
+  const auto [grouped, means, roots] = at::native_group_norm(x, w, b, 2, 8, 36, 4, 1e-5);
+  const at::Tensor running = std::get<0>(at::native_batch_norm(x, w, b, mean, variance, false, .1, 1e-5)), none;
+  const auto said_of = [&](bool groups, const at::Tensor& theirs) {
+    ProgramFile file("channels.h5");
+    json read = {ref(file.leaf(x)), ref(file.leaf(w)), ref(file.leaf(b))};
+    if (groups) {
+      for (const int64_t number : {2, 8, 36, 4}) read.push_back(number);
+      read.push_back(1e-5);
+      file.op("aten::native_group_norm", read, {grouped, means, roots});
+    } else {
+      read.insert(read.end(), {ref(file.leaf(mean)), ref(file.leaf(variance)), false, .1, 1e-5});
+      file.op("aten::native_batch_norm", read, {running, at::empty({0}), at::empty({0})});
+    }
+    return diagnosis_of(file, theirs);
+  };
+  const auto group_norm = [&](const at::Tensor& gain, const at::Tensor& bias, int64_t groups) {
+    return std::get<0>(at::native_group_norm(x, gain, bias, 2, 8, 36, groups, 1e-5));
+  };
+  const auto batch_norm = [&](const at::Tensor& gain, const at::Tensor& bias, bool training) {
+    return std::get<0>(at::native_batch_norm(x, gain, bias, mean.clone(), variance.clone(), training, .1, 1e-5));
+  };
+  CHECK(said_of(true, group_norm(none, b, 4)).starts_with("missing norm gain"));
+  CHECK(said_of(true, group_norm(w, none, 4)).starts_with("missing bias"));
+  CHECK(said_of(true, group_norm(w, b, 2)).starts_with("wrong groups (2 groups"));
+  const at::Tensor shift = b.view({1, 8, 1, 1}), unbiased = (grouped - shift) * std::sqrt(71. / 72) + shift;
+  CHECK(said_of(true, unbiased).starts_with("unbiased variance"));
+  const at::Tensor parts = x.view({2, 4, 72}), rms = parts * (parts.square().mean(-1, true) + 1e-5).rsqrt();
+  CHECK(said_of(true, rms.view_as(x) * w.view({1, 8, 1, 1}) + shift).starts_with("norm without mean"));
+  CHECK(said_of(false, batch_norm(none, b, false)).starts_with("missing norm gain"));
+  CHECK(said_of(false, batch_norm(w, none, false)).starts_with("missing bias"));
+  CHECK(said_of(false, batch_norm(w, b, true)).starts_with("statistics of the batch"));
+}
+
+TEST_CASE("names: the batch's statistics are tried without changing the running ones") {
+  at::manual_seed(10);
+  const auto half = [](const at::Tensor& t) { return t.to(at::kBFloat16); };
+  const at::Tensor x = half(at::randn({4, 8, 12, 12})), w = half(at::rand({8}) + .5), b = half(at::randn({8}));
+  const at::Tensor mean = half(at::randn({8})), variance = half(at::rand({8}) + .1);
+  const auto normed = [&](double eps) {
+    return std::get<0>(at::native_batch_norm(x, w, b, mean, variance, false, .1, eps));
+  };
+  ProgramFile file("running.h5");
+  json read;
+  for (const at::Tensor& t : {x, w, b, mean, variance}) read.push_back(ref(file.leaf(t)));
+  read.insert(read.end(), {false, .1, 1e-3});
+  file.op("aten::native_batch_norm", read, {normed(1e-3), at::empty({0}), at::empty({0})});
+  const std::string said = diagnosis_of(file, normed(1e-2));
+  CHECK(said.starts_with("norm eps"));
+  const bool wholly = said.find("explains 99") != std::string::npos || said.find("explains 100 %") != std::string::npos;
+  CHECK_MESSAGE(wholly, said);  // 82 % where the statistics had been written
+}
+
 TEST_CASE("names: an image whose colours are in reverse") {
   at::manual_seed(5);
   const at::Tensor image = at::randn({1, 3, 9, 9}), w = at::randn({5, 3, 3, 3});

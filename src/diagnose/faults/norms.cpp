@@ -1,8 +1,10 @@
-// LayerNorm and RMSNorm: biased or unbiased variance, gain, bias, mean, per-head statistics. Their eps: norm_eps.cpp.
+// LayerNorm, RMSNorm and the norms of channels: biased or unbiased variance, gain, bias, mean, per-head statistics,
+// groups. Their eps: norm_eps.cpp.
 #include <fmt/format.h>
 
 #include <cmath>
 #include <memory>
+#include <set>
 
 #include "diagnose/faults/catalogue.hpp"
 #include "diagnose/faults/constants.hpp"
@@ -125,6 +127,13 @@ void norm_gain(const ProgramIndex& program, int index, Hypotheses& to) {
   });
 }
 
+void norm_bias(const ProgramIndex& program, int index, Hypotheses& to) {
+  add_fault(to, program, index, "missing bias", "norm's bias left out", [](OpCall& call) {
+    call.set("bias", c10::IValue());
+    return call.run_again();
+  });
+}
+
 void layer_norm_statistics(const ProgramIndex& program, int index, Hypotheses& to) {
   add_fault(to, program, index, "unbiased variance", "divided by n - 1", [](OpCall& call) {
     Results results = call.run_again();
@@ -151,11 +160,63 @@ void layer_norm(const ProgramIndex& program, int index, Hypotheses& to) {
   layer_norm_statistics(program, index, to);
   narrow_layer_norm(program, index, to);
   if (program.argument(index, 2) >= 0) norm_gain(program, index, to);
-  if (program.argument(index, 3) >= 0)
-    add_fault(to, program, index, "missing bias", "norm's bias left out", [](OpCall& call) {
-      call.set("bias", c10::IValue());
-      return call.run_again();
-    });
+  if (program.argument(index, 3) >= 0) norm_bias(program, index, to);
+}
+
+// A channel's number, beside (batch, channels, …).
+at::Tensor by_channel(const at::Tensor& t, const at::Tensor& values) {
+  std::vector<int64_t> shape(values.dim(), 1);
+  shape.at(1) = t.numel();
+  return t.reshape(shape);
+}
+
+void group_norm(const ProgramIndex& program, int index, Hypotheses& to) {
+  add_fault(to, program, index, "unbiased variance", "divided by n - 1", [](OpCall& call) {
+    Results results = call.run_again();
+    const at::Tensor bias = call.tensor("bias");
+    const at::Tensor shift = bias.defined() ? by_channel(bias, *results[0]) : at::zeros({1}, results[0]->options());
+    const int64_t groups = call.value("N").toInt() * call.value("group").toInt();
+    const auto n = static_cast<double>(results[0]->numel() / groups);
+    results[0] = (*results[0] - shift) * std::sqrt((n - 1) / n) + shift;
+    return results;
+  });
+  add_fault(to, program, index, "norm without mean", "the mean is not subtracted", [](OpCall& call) {
+    Results results = call.run_again();
+    const at::Tensor input = call.tensor("input"), weight = call.tensor("weight"), bias = call.tensor("bias");
+    const at::Tensor x = input.reshape({call.value("N").toInt(), call.value("group").toInt(), -1});
+    at::Tensor out = normalised(x, -1, call.value("eps").toDouble(), false).reshape(input.sizes());
+    if (weight.defined()) out = out * by_channel(weight, input);
+    results[0] = bias.defined() ? out + by_channel(bias, input) : out;
+    return results;
+  });
+  const Value* input = program.value(program.argument(index, 0));
+  const auto own = static_cast<int64_t>(program.number(index, 6).value_or(0));
+  if (input == nullptr || input->shape.size() < 2) return;
+  const int64_t channels = input->shape[1];
+  for (const int64_t groups : std::set<int64_t>{1, own / 2, own * 2, 32, channels})
+    if (groups > 0 && groups != own && channels % groups == 0)
+      add_fault(to, program, index, "wrong groups", fmt::format("{} groups", groups), [groups](OpCall& call) {
+        call.set("group", groups);
+        return call.run_again();
+      });
+}
+
+// What a model does that was not put into evaluation mode.
+void batch_norm(const ProgramIndex& program, int index, Hypotheses& to) {
+  if (program.argument(index, 3) < 0) return;  // an instance's statistics
+  add_fault(to, program, index, "statistics of the batch", "in place of the running ones", [](OpCall& call) {
+    call.set("training", true);
+    for (const char* running : {"running_mean", "running_var"})
+      call.set(running, c10::IValue());  // else it writes them
+    return call.run_again();
+  });
+}
+
+void norm_of_channels(const ProgramIndex& program, int index, Hypotheses& to) {
+  if (program.op(index).name == "aten::native_group_norm") group_norm(program, index, to);
+  if (program.op(index).name == "aten::native_batch_norm") batch_norm(program, index, to);
+  if (program.argument(index, 1) >= 0) norm_gain(program, index, to);
+  if (program.argument(index, 2) >= 0) norm_bias(program, index, to);
 }
 
 // The mean of squares under a root: over each head alone, or n - 1.
@@ -199,6 +260,9 @@ void norm_faults(const ProgramIndex& program, int index, Hypotheses& to) {
   const std::string& name = program.op(index).name;
   if (name == "aten::native_layer_norm") layer_norm(program, index, to);
   if (name == "aten::_fused_rms_norm") fused_rms_norm(program, index, to);
+  if (name.starts_with("aten::native_group_norm") || name.starts_with("aten::native_batch_norm") ||
+      name == "aten::_native_batch_norm_legit_no_training")
+    norm_of_channels(program, index, to);
   if (name == "aten::linalg_vector_norm") vector_norm(program, index, to);
   if (name == "aten::mean.dim") rms_mean(program, index, to);
 }
