@@ -185,6 +185,34 @@ TEST_CASE("names: the batch's statistics are tried without changing the running 
   CHECK_MESSAGE(wholly, said);  // 82 % where the statistics had been written
 }
 
+TEST_CASE("names: another layer's weight and bias, however the bias is added") {
+  at::manual_seed(9);
+  const at::Tensor x = at::randn({2, 5, 24}), w = at::randn({12, 24}), b = at::randn({12}) * 4;
+  const at::Tensor other_w = at::randn({12, 24}), other_b = at::randn({12}) * 4, rows = x.view({10, 24});
+  for (const bool fused : {true, false}) {
+    CAPTURE(fused);
+    ProgramFile file("layers.h5");
+    file.leaf(other_w, json::array({"weights/layers.0.to_qk.weight"}));
+    file.leaf(other_b, json::array({"weights/layers.0.to_qk.bias"}));
+    const json read = ref(file.leaf(rows)), bias = ref(file.leaf(b, json::array({"weights/layers.1.to_qk.bias"})));
+    const json weight = ref(file.leaf(w, json::array({"weights/layers.1.to_qk.weight"})));
+    const json turned = ref(file.op("aten::t", {weight}, {w.t()}, {}, {{"view", true}}));
+    if (fused) {
+      file.op("aten::addmm", {bias, read, turned}, {at::addmm(b, rows, w.t())});
+    } else {
+      const at::Tensor product = rows.mm(w.t());
+      const json made = ref(file.op("aten::mm", {read, turned}, {product}, {}, {{"store", false}}));
+      const json seen =
+          ref(file.op("aten::_unsafe_view", {made, json{2, 5, 12}}, {product.view({2, 5, 12})}, {}, {{"view", true}}));
+      file.op("aten::add.Tensor", {seen, bias}, {product.view({2, 5, 12}) + b});
+    }
+    const at::Tensor theirs = at::addmm(other_b, rows, other_w.t());
+    const std::string said = diagnosis_of(file, fused ? theirs : theirs.view({2, 5, 12}));
+    CHECK(said.starts_with("wrong layer's weights (layers.0.to_qk.weight instead of layers.1.to_qk.weight, with its"));
+    CHECK(said.find("explains 100 %") != std::string::npos);
+  }
+}
+
 TEST_CASE("names: an image whose colours are in reverse") {
   at::manual_seed(5);
   const at::Tensor image = at::randn({1, 3, 9, 9}), w = at::randn({5, 3, 3, 3});

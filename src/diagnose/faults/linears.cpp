@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <string_view>
 
 #include "core/dtype_kind.hpp"
 #include "diagnose/faults/catalogue.hpp"
@@ -49,6 +51,56 @@ bool is_lookup_table(const ProgramIndex& program, const Leaf& leaf) {
   return false;
 }
 
+const Leaf* bias_of(const ProgramIndex& program, const Leaf& weight) {
+  constexpr std::string_view kWeight = "weight";
+  std::string name = weight_name(weight);
+  if (!name.ends_with(kWeight)) return nullptr;
+  name.replace(name.size() - kWeight.size(), kWeight.size(), "bias");
+  name = "weights/" + name;
+  for (const Leaf& leaf : program.program().leaves)
+    if (leaf.value.shape.size() == 1 && std::find(leaf.names.begin(), leaf.names.end(), name) != leaf.names.end())
+      return &leaf;
+  return nullptr;
+}
+
+// Where a bias is added: by the product's own op, or by a sum behind it where the rows do not lie together.
+struct BiasUse {
+  int op;
+  const char* argument;
+};
+
+std::optional<BiasUse> use_of_bias(const ProgramIndex& program, int index, int64_t bias) {
+  constexpr size_t kOperands = 4;  // addmm has its bias first, convolutions and norms after the weight
+  constexpr int kSteps = 3;        // product, views, sum
+  for (size_t position = 0; position < kOperands; ++position)
+    if (program.argument(index, position) == bias) return BiasUse{index, position == 0 ? "self" : "bias"};
+  for (const int sum : program.consumers(bias))
+    if (sum > index && program.op(sum).name == "aten::add.Tensor" &&
+        program.behind(sum, program.op(index).kind, kSteps) == index)
+      return BiasUse{sum, program.argument(sum, 0) == bias ? "self" : "other"};
+  return std::nullopt;
+}
+
+// The hypothesis before, and the other layer's bias with it.
+void with_its_bias(const ProgramIndex& program, int index, const Leaf& own, const Leaf& other, Hypotheses& to) {
+  const Leaf *bias = bias_of(program, own), *theirs = bias_of(program, other);
+  if (bias == nullptr || theirs == nullptr || bias->value.shape != theirs->value.shape) return;
+  const auto use = use_of_bias(program, index, bias->value.id);
+  if (!use) return;
+  FaultHypothesis both = to.back();
+  both.rank = 3;  // of equal inputs a stale value is the same numbers: behind it (jobs/port_findings.cpp)
+  both.detail.insert(both.detail.find(" at "), ", with its bias,");
+  const Rewrite weight = both.deviation.rewrites.at(index);
+  const auto set = [id = theirs->value.id, argument = use->argument](OpCall& call) {
+    call.set(argument, call.leaf(id));
+  };
+  both.deviation.rewrites[use->op] = [set, weight = use->op == index ? weight : nullptr](OpCall& call) {
+    set(call);
+    return weight ? weight(call) : call.run_again();
+  };
+  to.push_back(std::move(both));
+}
+
 // Weights of the same shape that a port might have loaded instead: neighbours in the module, another layer's, the
 // embedding's.
 void other_weights(const ProgramIndex& program, int index, const char* argument, const Leaf& own, bool transposed,
@@ -73,6 +125,7 @@ void other_weights(const ProgramIndex& program, int index, const char* argument,
                 call.set(argument, transposed ? weight.t() : weight);
                 return call.run_again();
               });
+    with_its_bias(program, index, own, leaf, to);
   }
 }
 
@@ -142,10 +195,9 @@ void weight_faults(const ProgramIndex& program, int index, const char* argument,
 
 // Another norm's gain.
 void vector_weights(const ProgramIndex& program, int index, Hypotheses& to) {
-  const bool product = program.op(index).name == "aten::mul.Tensor";
-  const std::vector<std::pair<const char*, size_t>> arguments =
-      product ? std::vector<std::pair<const char*, size_t>>{{"self", 0}, {"other", 1}}
-              : std::vector<std::pair<const char*, size_t>>{{"weight", 2}};
+  const std::string& name = program.op(index).name;
+  std::vector<std::pair<const char*, size_t>> arguments{{"weight", name == "aten::native_layer_norm" ? 2 : 1}};
+  if (name == "aten::mul.Tensor") arguments = {{"self", 0}, {"other", 1}};
   for (const auto& [argument, position] : arguments)
     if (const Leaf* own = program.leaf(program.argument(index, position)); own && own->value.shape.size() == 1)
       other_weights(program, index, argument, *own, false, to);
@@ -200,8 +252,11 @@ void linear_faults(const ProgramIndex& program, int index, Hypotheses& to) {
     });
     weight_faults(program, index, "mat2", 2, to);
   }
-  if (name == "aten::mul.Tensor" || name == "aten::native_layer_norm") vector_weights(program, index, to);
+  if (name == "aten::mul.Tensor" || name.starts_with("aten::native_")) vector_weights(program, index, to);
   if (name == "aten::mm") weight_faults(program, index, "mat2", 1, to);
+  if (name == "aten::convolution")
+    if (const Leaf* weight = program.leaf(program.argument(index, 1)))
+      other_weights(program, index, "weight", *weight, false, to);
   if (name == "aten::convolution" && program.argument(index, 2) >= 0)
     add_fault(to, program, index, "missing bias", "convolution's bias left out", [](OpCall& call) {
       call.set("bias", c10::IValue());
