@@ -132,10 +132,12 @@ def test_tables_of_positions_are_known_by_what_they_hold():
     for dtype in (torch.float32, torch.bfloat16, torch.float16):
         for table in (rotary, torch.cat([angles.cos(), angles.sin()], 1), interleaved[None]):
             assert position_tables.is_table(table.to(dtype))
+    assert position_tables.is_table(torch.tensor([[0., 1, 0, 1], [.5, .5, .5, .5]]).to(torch.float8_e5m2))
     torch.manual_seed(0)
     trained = torch.nn.Embedding(40, 16).weight
     for other in (trained, trained.data, trained.data.tanh(), torch.rand(40), torch.ones(16), torch.linspace(1, .1, 16), torch.eye(16), torch.zeros(4, 4), torch.tril(torch.ones(9, 9)),
-                  angles.sin(), torch.arange(40), angles[1:].cos(), torch.nn.Parameter(interleaved)):
+                  angles.sin(), torch.arange(40), angles[1:].cos(), torch.nn.Parameter(interleaved),
+                  torch.eye(16).to_sparse(), torch.empty(4, 4, device="meta"), torch.empty(9, device="meta"), torch.empty(0, 3)):
         assert not position_tables.is_table(other), other
 
 

@@ -7,15 +7,17 @@ _FEW = 8   # numbers: fewer could be anything
 
 def is_table(t):
     """Is the buffer `t` sines and cosines of places times frequencies, a place a row from 0 on, or such frequencies, from 1 down by one ratio? What is trained is neither."""
-    if isinstance(t, torch.nn.Parameter) or not t.is_floating_point() or t.numel() < _FEW:
+    if isinstance(t, torch.nn.Parameter) or not t.is_floating_point() or t.layout is not torch.strided or t.is_meta or t.numel() < _FEW:
         return False
-    return _frequencies(t.double()) if t.dim() == 1 else _sines(t)
+    return _frequencies(t.double()) if t.dim() == 1 else _sines(t.reshape(-1, t.shape[-1]))
 
 
-def _sines(t):
-    rows = t.reshape(-1, t.shape[-1])
+def _sines(rows):
     at_zero, at_one = rows[0] == 0, rows[0] == 1   # sines and cosines of place 0
-    return bool((at_zero | at_one).all() and at_zero.any() and at_one.any() and rows.abs().max() <= 1 and not ((rows == 0) | (rows == 1)).all())
+    if not ((at_zero | at_one).all() and at_zero.any() and at_one.any()):
+        return False
+    rows = rows.double()   # eight-bit floats have no maximum
+    return bool(rows.abs().max() <= 1 and not ((rows == 0) | (rows == 1)).all())
 
 
 def _frequencies(t):
