@@ -44,6 +44,11 @@ class Entry:
     def library(self):
         return self.model.partition(":")[0]
 
+    @property
+    def is_elsewhere(self):
+        """In a library that has an environment of its own (requirements-libraries.txt): not one of the tests'."""
+        return not self.library.startswith(("transformers", "diffusers"))
+
     def build(self, dtype, attention=None):
         """A fresh model with its weights, in dtype "fp32" or "bf16"."""
         parts = self.model.split(":")

@@ -36,15 +36,10 @@ def of_set(half):
     return [e for e in ENTRIES.values() if e.half == half]
 
 
-def is_elsewhere(entry):
-    """In a library that the tests' environment need not have: the set of other libraries."""
-    return not entry.library.startswith(("transformers", "diffusers"))
-
-
 def source_of(entry):
     """The file that the model's class is written in; of other libraries the library and the class."""
     library, *_config, name = entry.model.split(":")
-    return entry.model if is_elsewhere(entry) else getattr(importlib.import_module(library), name).__module__
+    return entry.model if entry.is_elsewhere else getattr(importlib.import_module(library), name).__module__
 
 
 @functools.cache
@@ -101,7 +96,7 @@ def test_no_model_is_in_two_sets():
 
 def test_other_libraries_are_many_and_named_in_their_requirements():
     entries = of_set("fresh_10")
-    assert all(map(is_elsewhere, entries)) and not any(is_elsewhere(e) for e in LISTED if e.half != "fresh_10")
+    assert all(e.is_elsewhere for e in entries) and not any(e.is_elsewhere for e in LISTED if e.half != "fresh_10")
     libraries = Counter(e.library.partition(".")[0] for e in entries)
     assert len(libraries) >= 8 and max(libraries.values()) <= 6, libraries
     lines = (ROOT / "scripts" / "zoo" / "requirements-libraries.txt").read_text().lower().replace("-", "_")
@@ -124,9 +119,9 @@ def test_no_model_chosen_by_name_is_another_one_renamed():
         measured.append(f"transformers.models.{name}.modeling_{name}")
     for name in ("flux", "ltx", "hunyuan_video", "wan", "skyreels_v2"):
         measured.append(f"diffusers.models.transformers.transformer_{name}")
-    listed = {source_of(e) for e in LISTED if not is_elsewhere(e)}
+    listed = {source_of(e) for e in LISTED if not e.is_elsewhere}
     for half in BY_NAME:
-        for module in (source_of(e) for e in of_set(half) if not is_elsewhere(e)):
+        for module in (source_of(e) for e in of_set(half) if not e.is_elsewhere):
             near = max((share_in(module, other), other) for other in (listed | set(measured)) - {module})
             assert near[0] < ALIAS, (module, near)
 
