@@ -115,10 +115,10 @@ TEST_CASE("names: the result of attention with its heads in reverse, and softmax
 TEST_CASE("names: queries that see no key, where another kernel gives them something else") {
   at::manual_seed(7);
   const at::Tensor q = at::randn({2, 4, 6, 8}), k = at::randn({2, 4, 6, 8}), v = at::randn({2, 4, 6, 8});
-  at::Tensor mask = at::zeros({2, 1, 6, 6});
-  mask[1].slice(1, 0, 2).fill_(-INFINITY);  // two rows of padding
-  const auto [result, sums] = at::_scaled_dot_product_flash_attention_for_cpu(q, k, v, 0, false, mask);
-  const auto said_of = [&](const at::Tensor& padding) {
+  const auto said_of = [&](double hidden, const at::Tensor& padding) {
+    at::Tensor mask = at::zeros({2, 1, 6, 6});
+    mask[1].slice(1, 0, 2).fill_(hidden);  // two rows of padding
+    const auto [result, sums] = at::_scaled_dot_product_flash_attention_for_cpu(q, k, v, 0, false, mask);
     ProgramFile file("empty_rows.h5");
     file.op(kAttention, {ref(file.leaf(q)), ref(file.leaf(k)), ref(file.leaf(v)), 0.0, false},
             {result.nan_to_num(), sums.nan_to_num()}, {{"attn_mask", ref(file.leaf(mask))}});
@@ -126,7 +126,9 @@ TEST_CASE("names: queries that see no key, where another kernel gives them somet
     theirs[1].slice(1, 0, 2).copy_(padding);
     return diagnosis_of(file, theirs);
   };
-  CHECK(said_of(v[1].mean(1, true)).starts_with("queries that see no key (get the mean of all values"));
+  CHECK(said_of(-INFINITY, v[1].mean(1, true)).starts_with("queries that see no key (get the mean of all values"));
+  const double lowest = std::numeric_limits<float>::lowest();  // where this kernel gives the mean
+  CHECK(said_of(lowest, at::zeros({1})).starts_with("queries that see no key (get zero"));
 }
 
 TEST_CASE("names: norms of channels without gain or bias, with other groups or another mean") {
