@@ -40,8 +40,9 @@ def _split_k(x, w):
 
 def _split_matmul(a, b):
     half, low = a.shape[-1] // 2, a.dtype
-    a, b = a.float(), b.float()
-    return (a[..., :half] @ b[..., :half, :] + a[..., half:] @ b[..., half:, :]).to(low)
+    a, b, axis = a.float(), b.float(), max(b.dim() - 2, 0)  # a vector is summed along its only axis
+    first, rest = b.split([half, a.shape[-1] - half], dim=axis)
+    return (a[..., :half] @ first + a[..., half:] @ rest).to(low)
 
 
 def _transposed(x, w):

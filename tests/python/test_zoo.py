@@ -138,6 +138,14 @@ def test_a_benign_change_that_is_none_is_refused(tmp_path):
         assert reason in here.benign(change, 0)["refused"]
 
 
+@pytest.mark.parametrize("a, b", [((3, 4, 7), (7, 5)), ((2, 4, 7), (2, 7, 5)), ((3, 4, 7), (7,)), ((7,), (7,))])
+def test_a_product_split_in_two_takes_what_matmul_takes(a, b):
+    a, b = torch.randn(a), torch.randn(b)
+    with kernels.Swap(kernels.TABLES["products split over K"]):
+        split = a @ b
+    torch.testing.assert_close(split, a @ b)
+
+
 # --- the score ----------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("hits, trials, low, high", [
     (0, 10, 0, 0.2775), (5, 10, 0.2366, 0.7634), (10, 10, 0.7225, 1), (373, 374, 0.9850, 0.9995), (0, 0, 0, 1)])
