@@ -63,38 +63,40 @@ const Leaf* bias_of(const ProgramIndex& program, const Leaf& weight) {
   return nullptr;
 }
 
-// Where a bias is added: by the product's own op, or by a sum behind it where the rows do not lie together.
+// Where a product's bias is added: by its own op, or by a sum behind it where the rows do not lie together.
 struct BiasUse {
+  const Leaf* bias;
   int op;
   const char* argument;
 };
 
-std::optional<BiasUse> use_of_bias(const ProgramIndex& program, int index, int64_t bias) {
+std::optional<BiasUse> use_of_bias(const ProgramIndex& program, int index, const Leaf& weight) {
   constexpr size_t kOperands = 4;  // addmm has its bias first, convolutions and norms after the weight
   constexpr int kSteps = 3;        // product, views, sum
+  const Leaf* bias = bias_of(program, weight);
+  if (bias == nullptr) return std::nullopt;
+  const int64_t id = bias->value.id;
   for (size_t position = 0; position < kOperands; ++position)
-    if (program.argument(index, position) == bias) return BiasUse{index, position == 0 ? "self" : "bias"};
-  for (const int sum : program.consumers(bias))
+    if (program.argument(index, position) == id) return BiasUse{bias, index, position == 0 ? "self" : "bias"};
+  for (const int sum : program.consumers(id))
     if (sum > index && program.op(sum).name == "aten::add.Tensor" &&
         program.behind(sum, program.op(index).kind, kSteps) == index)
-      return BiasUse{sum, program.argument(sum, 0) == bias ? "self" : "other"};
+      return BiasUse{bias, sum, program.argument(sum, 0) == id ? "self" : "other"};
   return std::nullopt;
 }
 
-// The hypothesis before, and the other layer's bias with it.
-void with_its_bias(const ProgramIndex& program, int index, const Leaf& own, const Leaf& other, Hypotheses& to) {
-  const Leaf *bias = bias_of(program, own), *theirs = bias_of(program, other);
-  if (bias == nullptr || theirs == nullptr || bias->value.shape != theirs->value.shape) return;
-  const auto use = use_of_bias(program, index, bias->value.id);
-  if (!use) return;
+// The hypothesis before, which has another layer's weight, and that layer's bias with it.
+void with_its_bias(const ProgramIndex& program, int index, const BiasUse& own, const Leaf& other, Hypotheses& to) {
+  const Leaf* theirs = bias_of(program, other);
+  if (theirs == nullptr || theirs->value.shape != own.bias->value.shape) return;
   FaultHypothesis both = to.back();
   both.rank = 3;  // of equal inputs a stale value is the same numbers: behind it (jobs/port_findings.cpp)
   both.detail.insert(both.detail.find(" at "), ", with its bias,");
   const Rewrite weight = both.deviation.rewrites.at(index);
-  const auto set = [id = theirs->value.id, argument = use->argument](OpCall& call) {
+  const auto set = [id = theirs->value.id, argument = own.argument](OpCall& call) {
     call.set(argument, call.leaf(id));
   };
-  both.deviation.rewrites[use->op] = [set, weight = use->op == index ? weight : nullptr](OpCall& call) {
+  both.deviation.rewrites[own.op] = [set, weight = own.op == index ? weight : nullptr](OpCall& call) {
     set(call);
     return weight ? weight(call) : call.run_again();
   };
@@ -107,6 +109,7 @@ void other_weights(const ProgramIndex& program, int index, const char* argument,
                    Hypotheses& to) {
   const std::string name = weight_name(own);
   if (name.empty()) return;
+  const std::optional<BiasUse> bias = use_of_bias(program, index, own);
   int tried = 0;
   for (const Leaf& leaf : program.program().leaves) {
     if (&leaf == &own || leaf.value.shape != own.value.shape || tried > 12) continue;
@@ -125,7 +128,7 @@ void other_weights(const ProgramIndex& program, int index, const char* argument,
                 call.set(argument, transposed ? weight.t() : weight);
                 return call.run_again();
               });
-    with_its_bias(program, index, own, leaf, to);
+    if (bias) with_its_bias(program, index, *bias, leaf, to);
   }
 }
 
@@ -254,14 +257,15 @@ void linear_faults(const ProgramIndex& program, int index, Hypotheses& to) {
   }
   if (name == "aten::mul.Tensor" || name.starts_with("aten::native_")) vector_weights(program, index, to);
   if (name == "aten::mm") weight_faults(program, index, "mat2", 1, to);
-  if (name == "aten::convolution")
+  if (name == "aten::convolution") {
     if (const Leaf* weight = program.leaf(program.argument(index, 1)))
       other_weights(program, index, "weight", *weight, false, to);
-  if (name == "aten::convolution" && program.argument(index, 2) >= 0)
-    add_fault(to, program, index, "missing bias", "convolution's bias left out", [](OpCall& call) {
-      call.set("bias", c10::IValue());
-      return call.run_again();
-    });
+    if (program.argument(index, 2) >= 0)
+      add_fault(to, program, index, "missing bias", "convolution's bias left out", [](OpCall& call) {
+        call.set("bias", c10::IValue());
+        return call.run_again();
+      });
+  }
 }
 
 }  // namespace parity
