@@ -1,8 +1,6 @@
 // What names of faults are found: the right numbers in the wrong places, and the same of what an op takes in.
 #include <doctest/doctest.h>
 
-#include <cmath>
-
 #include "diagnose/reordered.hpp"
 #include "program_file.hpp"
 
@@ -226,30 +224,6 @@ TEST_CASE("names: an image whose colours are in reverse") {
       diagnosis_of(file, at::conv2d(image.flip({1}), w)).starts_with("channel order (colours of the input in reverse"));
 }
 
-TEST_CASE("names: the base of frequencies laid side by side, or of a part for each axis of an image") {
-  const auto frequencies = [](double base) { return (at::arange(4, at::kDouble) * (-std::log(base) / 4)).exp(); };
-  const auto side_by_side = [&](double base) {
-    return at::outer(at::arange(6, at::kDouble), frequencies(base)).repeat_interleave(2, 1).to(at::kFloat);
-  };
-  const auto by_axis = [&](double base) {
-    const at::Tensor place = at::arange(12, at::kDouble), rows = place.div(4).floor(), columns = place.remainder(4);
-    return at::cat({at::outer(rows, frequencies(base)), at::outer(columns, frequencies(base))}, 1).to(at::kFloat);
-  };
-  const auto resized = [&](double base) {  // of an image of other sizes than those that were learnt
-    const at::Tensor place = at::arange(12, at::kDouble), rows = place.div(4).floor() * 5,
-                     columns = place.remainder(4) * 3;
-    return at::cat({at::outer(rows, frequencies(base)), at::outer(columns, frequencies(base))}, 1).to(at::kFloat);
-  };
-  const auto diagnosis = [](const at::Tensor& right, const at::Tensor& wrong) {
-    ProgramFile file("frequencies.h5");
-    file.op("aten::cos", {ref(file.leaf(right))}, {right.cos()});
-    return diagnosis_of(file, wrong.cos());
-  };
-  CHECK(diagnosis(side_by_side(1e4), side_by_side(1e5)).starts_with("RoPE theta (base 100000"));
-  CHECK(diagnosis(by_axis(1e4), by_axis(5e5)).starts_with("RoPE theta (base 500000"));
-  CHECK(diagnosis(resized(1e4), resized(5e5)).starts_with("RoPE theta (base 500000"));
-}
-
 TEST_CASE("names: another activation where the value is written over") {
   at::manual_seed(7);
   const at::Tensor x = at::randn({6, 24}), w = at::randn({24, 24}), y = x.mm(w);
@@ -257,26 +231,6 @@ TEST_CASE("names: another activation where the value is written over") {
   const int64_t product = file.op("aten::mm", {ref(file.leaf(x)), ref(file.leaf(w))}, {y}, {}, {{"store", false}});
   file.op("aten::relu_", {ref(product)}, {y.relu()}, {}, {{"ids", {product}}});
   CHECK(diagnosis_of(file, at::gelu(y)).starts_with("activation (GELU for ReLU"));
-}
-
-TEST_CASE("names: a learned table of positions whose rows are one off") {
-  at::manual_seed(8);
-  const at::Tensor x = at::randn({2, 7, 24}), table = at::randn({1, 7, 24}) * .3;
-  const auto program = [&](const json& names) {
-    ProgramFile file("table.h5");
-    file.op("aten::add.Tensor", {ref(file.leaf(x)), ref(file.leaf(table, names))}, {x + table});
-    return diagnosis_of(file, x + table.roll(1, 1));
-  };
-  CHECK(program({"weights/pos_embed"}).starts_with("position off by one (rows of the table +1"));
-  CHECK_FALSE(program(json::array()).starts_with("position off by one"));  // an input has no places
-}
-
-TEST_CASE("names: the times of a diffusion model's steps one too large") {
-  const at::Tensor times = at::tensor({700.0, 23.0}).unsqueeze(1), step = (at::arange(8) * -.9).exp();
-  const at::Tensor angles = times * step;
-  ProgramFile file("times.h5");
-  file.op("aten::sin", {ref(file.leaf(angles))}, {angles.sin()});
-  CHECK(diagnosis_of(file, ((times + 1) * step).sin()).starts_with("position off by one (times +1"));
 }
 
 }  // namespace parity

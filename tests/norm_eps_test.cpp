@@ -87,4 +87,16 @@ TEST_CASE("norm eps: a group norm's has its name") {
   CHECK(judged_result(file, group_norm_of(x, 1e-6)[0]).diagnosis.starts_with("norm eps"));
 }
 
+TEST_CASE("norm eps: of a norm over channels written out, divided by its root") {
+  at::manual_seed(4);
+  const at::Tensor x = at::randn({2, 12, 40}), variance = x.var({1}, /*unbiased=*/false, /*keepdim=*/true);
+  ProgramFile file("written-out-eps.h5");
+  const int64_t from = file.leaf(x), spread = file.leaf(variance);
+  const int64_t sum = file.op("aten::add.Tensor", {ref(spread), 1e-5}, {variance + 1e-5}, {}, {{"store", false}});
+  const at::Tensor root = (variance + 1e-5).sqrt();
+  const int64_t rooted = file.op("aten::sqrt", {ref(sum)}, {root}, {}, {{"store", false}});
+  file.op("aten::div.Tensor", {ref(from), ref(rooted)}, {x / root});
+  CHECK(diagnosis_of(file, x / (variance + 1e-4).sqrt()).starts_with("norm eps (eps 1e-05 -> 0.0001"));
+}
+
 }  // namespace parity

@@ -72,10 +72,11 @@ void fused_norm_eps(const ProgramIndex& program, int index, const NormOp& norm, 
   });
 }
 
-// x * rsqrt(mean(x^2) + eps): the addition of eps.
+// x * rsqrt(mean(x^2) + eps), or over its root: the addition of eps.
 void written_out_norm_eps(const ProgramIndex& program, int index, Hypotheses& to) {
   const auto eps = program.number(index, 1);
-  if (!eps || *eps <= 0 || *eps > kRecognition.largest_eps || program.ahead(index, "rsqrt", 1) < 0) return;
+  const bool rooted = program.ahead(index, "rsqrt", 1) >= 0 || program.ahead(index, "sqrt", 1) >= 0;
+  if (!eps || *eps <= 0 || *eps > kRecognition.largest_eps || !rooted) return;
   const double tried = other_eps(*eps);
   add_fault(to, program, index, "norm eps", fmt::format("eps {:g} differs, tried {:g}", *eps, tried),
             with_argument("other", tried), false);

@@ -205,11 +205,12 @@ void channels(const ProgramIndex& program, int index, Hypotheses& to) {
                     return Results{call.run_again()[0]->unflatten(1, {outer, -1}).transpose(1, 2).flatten(1, 2)};
                   });
   const std::vector<int64_t> in = shape_of(program, program.argument(index, 0));
-  if (in.size() > 2 && in[1] > 1 && in[1] <= 4)
-    add_fault(to, program, index, "channel order", "colours of the input in reverse", [](OpCall& call) {
-      call.set("input", call.tensor("input").flip({1}));
-      return call.run_again();
-    });
+  if (in.size() > 2 && in[1] > 1)
+    add_fault(to, program, index, "channel order",
+              fmt::format("{} of the input in reverse", in[1] <= 4 ? "colours" : "channels"), [](OpCall& call) {
+                call.set("input", call.tensor("input").flip({1}));
+                return call.run_again();
+              });
   if (n != 3 && n != 4) return;
   add_fault(to, program, index, "channel order", "colours in reverse",
             [](OpCall& call) { return Results{call.run_again()[0]->flip({1})}; });

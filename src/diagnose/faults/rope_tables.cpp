@@ -87,16 +87,25 @@ void stored_table(const ProgramIndex& program, int index, Hypotheses& to) {
     });
 }
 
-// One axis of positions read from another row on.
+// Positions of one axis read from another row on: of what the table holds where it has more, its rows in a circle
+// otherwise.
 void shifted_rows(const ProgramIndex& program, int index, Hypotheses& to) {
-  const bool table = program.leaf_behind(program.argument(index, 0), 1) != nullptr;
-  if (!table || program.number(index, 1).value_or(0) != 0) return;
-  add_fault(to, program, index, "position off by one", "positions of one axis + 1", [](OpCall& call) {
-    const at::Tensor self = call.tensor("self");
-    const int64_t rows = call.run_again()[0]->size(0);
-    if (self.size(0) <= rows) return Results{self.slice(0, 0, rows).roll({-1}, {0})};
-    return Results{self.slice(0, 1, rows + 1)};
-  });
+  if (program.leaf_behind(program.argument(index, 0), 1) == nullptr || program.number(index, 4).value_or(1) != 1)
+    return;
+  for (const int64_t by : {1, -1})
+    add_fault(to, program, index, "position off by one", fmt::format("positions of one axis {:+d}", by),
+              [by](OpCall& call) {
+                const at::Tensor self = call.tensor("self");
+                const int64_t axis = at::maybe_wrap_dim(call.value("dim").toInt(), self.dim());
+                if (axis > 0 && axis == self.dim() - 1) throw std::runtime_error("not an axis of positions");
+                const int64_t rows = call.run_again()[0]->size(axis);
+                const c10::IValue first = call.value("start");
+                const int64_t given = first.isInt() ? first.toInt() : 0;
+                const int64_t start = given < 0 ? given + self.size(axis) : given;
+                if (start + by < 0 || start + by + rows > self.size(axis))
+                  return Results{self.slice(axis, start, start + rows).roll({-by}, {axis})};
+                return Results{self.slice(axis, start + by, start + by + rows)};
+              });
 }
 
 // Of angles (…, positions, frequencies): f_i = base^(-i / half), each of them once, twice side by side, or all of them
@@ -129,8 +138,16 @@ struct Frequencies {
     return each / each.index_select(-1, place - place.remainder(side_by_side * half));
   }
 
-  // The ratio of the first two gives the base.
-  double base() const { return std::exp(log_ratio * static_cast<double>(half)); }
+  // The ratio of the first two gives the base, of which the last frequency is one over it where the exponents end at 1
+  // (embeddings of times); before it otherwise.
+  double base() const {
+    const auto by = [this](int64_t steps) { return std::exp(log_ratio * static_cast<double>(steps)); };
+    const auto listed = [](double base) {
+      return std::any_of(kRopeBases.begin(), kRopeBases.end(),
+                         [base](double other) { return std::abs(base / other - 1) < kRecognition.listed; });
+    };
+    return !listed(by(half)) && listed(by(half - 1)) ? by(half - 1) : by(half);
+  }
 
   // By their base alone: not scaled for longer texts, as YaRN and Llama 3 scale the slow ones.
   at::Tensor plain() const { return plain(log_ratio); }
@@ -163,7 +180,31 @@ at::Tensor not_scaled_of(const at::Tensor& angles, double base) {
   return angles * (f.plain(std::log(base) / static_cast<double>(f.half)) / f.each);
 }
 
-// Angles: what cos and sin are taken of.
+struct AngleChange {
+  const char* fault;
+  std::string what;
+  std::function<at::Tensor(const at::Tensor&)> of;
+};
+
+std::vector<AngleChange> angle_changes(const std::vector<int64_t>& shape) {
+  const auto step = Frequencies::step_of;
+  std::vector<AngleChange> changes{
+      {"position off by one", "positions + 1", [step](const at::Tensor& a) { return a + step(a); }},
+      {"position off by one", "positions - 1", [step](const at::Tensor& a) { return a - step(a); }},
+      {"RoPE theta", "frequencies by their base alone, none of them scaled", not_scaled}};
+  if (shape.size() == 2)  // a time for each sample, by frequencies of which the first is 1
+    for (const int64_t by : {-1, 1})
+      changes.push_back({"position off by one", fmt::format("times {:+d}", by),
+                         [by](const at::Tensor& a) { return a + by * a / a.narrow(-1, 0, 1); }});
+  for (const OtherBase& base : other_bases())
+    changes.push_back({"RoPE theta", base.words(), [base](const at::Tensor& a) { return rotated_by(a, base); }});
+  for (const double base : kRopeBases)
+    changes.push_back({"RoPE theta", fmt::format("frequencies of base {:g}, none of them scaled", base),
+                       [base](const at::Tensor& a) { return not_scaled_of(a, base); }});
+  return changes;
+}
+
+// What cos and sin are taken of.
 void angles(const ProgramIndex& program, int index, Hypotheses& to) {
   const Op& op = program.op(index);
   const int64_t input = program.argument(index, 0);
@@ -173,30 +214,29 @@ void angles(const ProgramIndex& program, int index, Hypotheses& to) {
   if (other >= 0 && other < index) return;  // offered at the first of the two
   const Value* value = program.value(input);
   if (value == nullptr || value->shape.size() < 2) return;
-  const auto add = [&](const char* fault, const std::string& what,
-                       const std::function<at::Tensor(const at::Tensor&)>& change) {
-    FaultHypothesis h{fault, fmt::format("{} at {}", what, op.path), Gate::logic, true, {}};
-    const auto rewrite = [change](OpCall& call) {
-      call.set("self", change(call.tensor("self")));
+  for (const AngleChange& change : angle_changes(value->shape)) {
+    FaultHypothesis h{change.fault, fmt::format("{} at {}", change.what, op.path), Gate::logic, true, {}};
+    const auto rewrite = [of = change.of](OpCall& call) {
+      call.set("self", of(call.tensor("self")));
       return call.run_again();
     };
     h.deviation.rewrites[index] = rewrite;
     if (other >= 0) h.deviation.rewrites[other] = rewrite;
     to.push_back(std::move(h));
-  };
-  const auto step = Frequencies::step_of;
-  add("position off by one", "positions + 1", [step](const at::Tensor& a) { return a + step(a); });
-  add("position off by one", "positions - 1", [step](const at::Tensor& a) { return a - step(a); });
-  if (value->shape.size() == 2)  // a time for each sample, by frequencies of which the first is 1
-    for (const int64_t by : {-1, 1})
-      add("position off by one", fmt::format("times {:+d}", by),
-          [by](const at::Tensor& a) { return a + by * a / a.narrow(-1, 0, 1); });
-  for (const OtherBase& base : other_bases())
-    add("RoPE theta", base.words(), [base](const at::Tensor& a) { return rotated_by(a, base); });
-  add("RoPE theta", "frequencies by their base alone, none of them scaled", not_scaled);
-  for (const double base : kRopeBases)
-    add("RoPE theta", fmt::format("frequencies of base {:g}, none of them scaled", base),
-        [base](const at::Tensor& a) { return not_scaled_of(a, base); });
+  }
+}
+
+// Positions by frequencies, where angles are a module's result, or are read by more than one pair of cos and sin.
+void made_angles(const ProgramIndex& program, int index, Hypotheses& to) {
+  constexpr int kSteps = 4;  // twice side by side, unsqueezed, in another dtype
+  const Op& op = program.op(index);
+  if (op.outputs.empty() || !op.outputs[0] || op.outputs[0]->shape.size() < 2) return;
+  const auto read_by = [&](const char* kind, int steps) { return program.ahead(index, kind, steps) >= 0; };
+  const bool read_itself = read_by("cos", 1) || read_by("sin", 1);  // angles() offers the same
+  if (read_itself || !(read_by("cos", kSteps) || read_by("sin", kSteps))) return;
+  for (const AngleChange& change : angle_changes(op.outputs[0]->shape))
+    add_fault(to, program, index, change.fault, change.what,
+              [of = change.of](OpCall& call) { return Results{of(*call.run_again()[0])}; });
 }
 
 }  // namespace
@@ -207,6 +247,7 @@ void rope_table_faults(const ProgramIndex& program, int index, Hypotheses& to) {
   if (op.kind == "split_with_sizes" || op.kind == "split") stored_table(program, index, to);
   if (op.kind == "slice") shifted_rows(program, index, to);
   if (op.kind == "cos" || op.kind == "sin") angles(program, index, to);
+  if (op.kind == "mul" || op.kind == "bmm" || op.kind == "mm") made_angles(program, index, to);
   for (size_t i = before; i < to.size(); ++i) to[i].joint = true;  // cosines and sines, queries and keys
 }
 
