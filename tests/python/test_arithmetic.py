@@ -35,6 +35,8 @@ LINEAR = {
     "weights: fp8 e4m3 per tensor": port.weights(lambda w: port.scaled_e4m3(w, (0, 1))),
     "extra rounding: result bf16": lambda x, w, b: port.bf16(port.linear(x, w, b)),
     "extra rounding: result fp16": lambda x, w, b: port.fp16(port.linear(x, w, b)),
+    "extra rounding: input bf16": lambda x, w, b: port.linear(port.bf16(x), w, b),
+    "extra rounding: input fp16": lambda x, w, b: port.linear(port.fp16(x), w, b),
 }
 ATTENTION = {
     "kv cache: fp16": lambda q, k, v: port.attention(q, port.fp16(k), port.fp16(v)),

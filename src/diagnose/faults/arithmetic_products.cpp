@@ -39,6 +39,16 @@ Rewrite inputs_rounded(const InputFormat& format, bool result_too) {
   };
 }
 
+// The first operand alone, as a module does that takes its input in half width and has its weight in fp32.
+Rewrite input_rounded(Rounding rounding) {
+  return [rounding](OpCall& call) {
+    as_floats(call);
+    const std::string_view name = operands_of(call.op).left;
+    call.set(name, rounding(call.tensor(name)));
+    return call.run_again();
+  };
+}
+
 // Each operand as the sum of two bf16 numbers, the product of both smaller ones left out.
 Results in_three_products(OpCall& call) {
   as_floats(call);
@@ -139,6 +149,9 @@ void product_inputs(const ProgramIndex& program, int index, Hypotheses& to) {
     if (f.half != at::kFloat)
       add_arithmetic(to, program, index, fault, fmt::format("inputs and result of the product rounded to {}", f.name),
                      inputs_rounded(f, true));
+    if (f.half != at::kFloat)
+      add_arithmetic(to, program, index, fmt::format("extra rounding: input {}", f.name),
+                     fmt::format("the product's first input alone rounded to {}", f.name), input_rounded(f.rounding));
   }
   if (program.op(index).outputs[0]->dtype == at::kFloat)
     add_arithmetic(to, program, index, "product inputs: bf16x3",
