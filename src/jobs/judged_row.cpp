@@ -71,7 +71,9 @@ std::vector<Finding> judge_row(OpResult& row, const RowValues& v, PortFindings* 
   const std::string why = row.diagnosis;
   row = measured;
   const std::vector<Finding> left = match_hypotheses(*under, v.value, started(findings), -1);
-  judge_port(row, evidence_of(v, *under, findings), v.segment, left, limits);
+  Evidence beside = evidence_of(v, *under, findings);
+  beside.settled.reset();  // a change may round inside: whose rows fall on the other side of a tie is chance
+  judge_port(row, beside, v.segment, left, limits);
   const std::string said = fmt::format("declared (--accept-path {}): {}", rule, why);
   row.diagnosis = row.verdict == Verdict::pass ? said : fmt::format("{}; beside what is {}", row.diagnosis, said);
   return row.verdict == Verdict::pass ? found : left;
