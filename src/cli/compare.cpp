@@ -19,6 +19,7 @@
 #include "cli/report_on.hpp"
 #include "core/error.hpp"
 #include "core/launch.hpp"
+#include "core/memory.hpp"
 #include "core/named.hpp"
 #include "core/progress.hpp"
 #include "diagnose/blame.hpp"
@@ -67,8 +68,10 @@ std::vector<OpResult> untrusted_as_a_whole(const Sides& sides) {
 
 JobResult judged(const Sides& sides, const PortJobOptions& job) {
   if (sides.sketched()) return run_sketch_job(sides, job.layer, job.go_on);
-  if (sides.replayable())
+  if (sides.replayable()) {
+    give_back_large_blocks();  // the values of many replays, each freed where it was read last
     return run_port_job(*sides.reference.dump, sides.reference.program, sides.candidate.tensors, sides.pairing, job);
+  }
   return run_plain_job(sides.reference.tensors, sides.candidate.tensors, sides.map ? &*sides.map : nullptr, job.layer,
                        job.go_on);
 }

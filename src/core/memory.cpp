@@ -76,9 +76,11 @@ KeepFreedMemory::~KeepFreedMemory() {
   mallopt(M_TRIM_THRESHOLD, 128 * 1024);
   malloc_trim(0);
 }
+void give_back_large_blocks() { mallopt(M_MMAP_THRESHOLD, 4 << 20); }
 #else
 KeepFreedMemory::KeepFreedMemory() {}
 KeepFreedMemory::~KeepFreedMemory() {}
+void give_back_large_blocks() {}
 #endif
 
 }  // namespace parity

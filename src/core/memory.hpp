@@ -18,4 +18,9 @@ class KeepFreedMemory {
   KeepFreedMemory& operator=(const KeepFreedMemory&) = delete;
 };
 
+/// From here on blocks of 4 MiB and more are pages of their own, which go back to the system when they are freed. glibc
+/// raises that size to 32 MiB by itself with what a program frees, and keeps smaller blocks between those in use: 1.1
+/// of the 2.8 GB that comparing a block of Wan 1.3B at 1530 tokens held. (glibc; elsewhere it does nothing.)
+void give_back_large_blocks();
+
 }  // namespace parity
