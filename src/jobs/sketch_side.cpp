@@ -20,7 +20,7 @@ std::string named(const std::string& role, int call, const std::string& path) {
 std::vector<SketchSideTensor> of_sketches(const Dump& dump) {
   std::vector<SketchSideTensor> tensors;
   for (const SketchPoint& point : sketch_points(dump)) {
-    if (point.key.empty() || point.dtype == at::kBool) continue;  // nothing was stored (sparse); masks are not compared
+    if (point.key.empty()) continue;  // nothing was stored (sparse)
     SketchSideTensor t;
     t.path = named(point.role, point.call, point.path);
     t.call = point.role == "output" ? point.call : 0;

@@ -81,7 +81,7 @@ def test_cpp_and_python_agree(tmp_path, name):
         numbers = sketch.numbers(*raw.bits(value))
         assert abs(raw.sketch(value, 64).buckets - oracle(numbers[1](numbers[0]).tolist(), 64)).max() <= 1e-13 * np.sqrt(raw.sketch(value).sum_squares)
         sketch_files.convert(tmp_path / "full.h5", tmp_path / "sketch.h5", buckets=256)
-        for pair in (("full.h5", "sketch.h5"), ("sketch.h5", "full.h5"), ("sketch.h5", "sketch.h5")) if name != "bool" else ():   # masks are never compared
+        for pair in (("full.h5", "sketch.h5"), ("sketch.h5", "full.h5"), ("sketch.h5", "sketch.h5")):
             status, report = compare(tmp_path / pair[0], tmp_path / pair[1], tmp_path)
             assert status == 0 and report["ops"][0]["free"]["rel_l2"] < 1e-14 and report["ops"][0]["free"]["special_mismatch"] == 0
     assert verify(tmp_path / "sketch.h5") == (0, [])
@@ -226,6 +226,30 @@ def test_a_fault_is_found_where_it_is(tmp_path, fault, words):
     op = next(o for o in report["ops"] if o["path"] == "layers")
     assert op["free"]["rel_l2"] > 0 and all(op["free"][k] is None for k in ("max_abs", "mean_abs", "p99_abs", "max_ulp", "bitwise_equal_share", "cosine"))
     assert "cannot tell" in " ".join(report["warnings"])
+
+
+class Masked(torch.nn.Module):
+    def __init__(self, keep):
+        super().__init__()
+        self.layer, self.keep = torch.nn.Linear(32, 32), keep
+
+    def forward(self, x, mask):
+        y = self.layer(x) * mask
+        return y, (y > 0) == self.keep
+
+
+@pytest.mark.parametrize("rows", [40, 4000])   # stored whole, sketched
+@pytest.mark.parametrize("levels", [("sketch", "sketch"), ("module", "sketch"), ("sketch", "module")])
+def test_a_returned_mask_is_compared(tmp_path, rows, levels):
+    x, mask = torch.randn(rows, 32), torch.arange(rows)[:, None] % 3 > 0
+    for name, keep, level in (("ref", True, levels[0]), ("same", True, levels[1]), ("turned", False, levels[1])):
+        torch.manual_seed(0)
+        model = Masked(keep).eval()
+        with torch.no_grad(), parity_probe.record(model, tmp_path / f"{name}.h5", level=level):
+            model(x, mask if name != "same" else mask.long())   # a port's mask of numbers is another tensor
+    assert compare(tmp_path / "ref.h5", tmp_path / "same.h5", tmp_path)[0] == 0
+    status, report = compare(tmp_path / "ref.h5", tmp_path / "turned.h5", tmp_path)
+    assert status == 1 and [op["path"] for op in report["ops"] if op["verdict"] == "fail"] == ["[1]"]
 
 
 def test_other_inputs_and_weights_are_named(tmp_path):
