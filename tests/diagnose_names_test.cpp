@@ -224,6 +224,17 @@ TEST_CASE("names: an image whose colours are in reverse") {
       diagnosis_of(file, at::conv2d(image.flip({1}), w)).starts_with("channel order (colours of the input in reverse"));
 }
 
+TEST_CASE("names: a convolution whose input has its channels in reverse") {
+  at::manual_seed(5);
+  const at::Tensor signal = at::randn({1, 6, 19}), w = at::randn({5, 6, 3});
+  ProgramFile file("channels.h5");
+  const json one = {1}, none = {0};
+  file.op("aten::convolution", {ref(file.leaf(signal)), ref(file.leaf(w)), nullptr, one, none, one, false, none, 1},
+          {at::conv1d(signal, w)});
+  CHECK(diagnosis_of(file, at::conv1d(signal.flip({1}), w))
+            .starts_with("channel order (channels of the input in reverse"));
+}
+
 TEST_CASE("names: another activation where the value is written over") {
   at::manual_seed(7);
   const at::Tensor x = at::randn({6, 24}), w = at::randn({24, 24}), y = x.mm(w);
