@@ -69,8 +69,7 @@ class SketchJob {
       const auto found = names.find({target ? target->candidate : reference_[r].path, reference_[r].call});
       if (found == names.end()) continue;
       const SketchSideTensor& partner = candidate_[found->second];
-      // The same weight in another layout (a port's transposed one) is another tensor, a mask of numbers none of
-      // truths.
+      // Another tensor: the same weight in another layout (a port's transposed one), a mask in numbers for booleans.
       const bool alike =
           partner.shape == reference_[r].shape && (partner.dtype == at::kBool) == (reference_[r].dtype == at::kBool);
       if (!target && is_given(partner) && !alike) continue;

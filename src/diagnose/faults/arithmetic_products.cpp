@@ -146,12 +146,11 @@ void product_inputs(const ProgramIndex& program, int index, Hypotheses& to) {
     const std::string fault = fmt::format("product inputs: {}", f.name);
     add_arithmetic(to, program, index, fault, fmt::format("inputs of the product rounded to {}", f.name),
                    inputs_rounded(f, false));
-    if (f.half != at::kFloat)
-      add_arithmetic(to, program, index, fault, fmt::format("inputs and result of the product rounded to {}", f.name),
-                     inputs_rounded(f, true));
-    if (f.half != at::kFloat)
-      add_arithmetic(to, program, index, fmt::format("extra rounding: input {}", f.name),
-                     fmt::format("the product's first input alone rounded to {}", f.name), input_rounded(f.rounding));
+    if (f.half == at::kFloat) continue;
+    add_arithmetic(to, program, index, fault, fmt::format("inputs and result of the product rounded to {}", f.name),
+                   inputs_rounded(f, true));
+    add_arithmetic(to, program, index, fmt::format("extra rounding: input {}", f.name),
+                   fmt::format("the product's first input alone rounded to {}", f.name), input_rounded(f.rounding));
   }
   if (program.op(index).outputs[0]->dtype == at::kFloat)
     add_arithmetic(to, program, index, "product inputs: bf16x3",

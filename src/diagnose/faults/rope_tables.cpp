@@ -12,6 +12,12 @@
 namespace parity {
 namespace {
 
+bool same_base(double a, double b) { return std::abs(a / b - 1) < kRecognition.listed; }
+
+bool is_listed(double base) {
+  return std::any_of(kRopeBases.begin(), kRopeBases.end(), [base](double other) { return same_base(base, other); });
+}
+
 // A base to try: one that libraries use, or a factor of the recorded one.
 struct OtherBase {
   double number;
@@ -21,8 +27,7 @@ struct OtherBase {
 
   double of(double own) const {
     const double base = is_factor ? own * number : number;
-    const auto equals = [base](double other) { return std::abs(base / other - 1) < kRecognition.listed; };
-    if (equals(own) || (is_factor && std::any_of(kRopeBases.begin(), kRopeBases.end(), equals)))
+    if (same_base(base, own) || (is_factor && is_listed(base)))
       throw std::runtime_error("the recorded base, or one that is tried by itself");
     return base;
   }
@@ -142,11 +147,7 @@ struct Frequencies {
   // (embeddings of times); before it otherwise.
   double base() const {
     const auto by = [this](int64_t steps) { return std::exp(log_ratio * static_cast<double>(steps)); };
-    const auto listed = [](double base) {
-      return std::any_of(kRopeBases.begin(), kRopeBases.end(),
-                         [base](double other) { return std::abs(base / other - 1) < kRecognition.listed; });
-    };
-    return !listed(by(half)) && listed(by(half - 1)) ? by(half - 1) : by(half);
+    return !is_listed(by(half)) && is_listed(by(half - 1)) ? by(half - 1) : by(half);
   }
 
   // By their base alone: not scaled for longer texts, as YaRN and Llama 3 scale the slow ones.
@@ -190,14 +191,14 @@ std::vector<AngleChange> angle_changes(const std::vector<int64_t>& shape) {
   const auto step = Frequencies::step_of;
   std::vector<AngleChange> changes{
       {"position off by one", "positions + 1", [step](const at::Tensor& a) { return a + step(a); }},
-      {"position off by one", "positions - 1", [step](const at::Tensor& a) { return a - step(a); }},
-      {"RoPE theta", "frequencies by their base alone, none of them scaled", not_scaled}};
+      {"position off by one", "positions - 1", [step](const at::Tensor& a) { return a - step(a); }}};
   if (shape.size() == 2)  // a time for each sample, by frequencies of which the first is 1
     for (const int64_t by : {-1, 1})
       changes.push_back({"position off by one", fmt::format("times {:+d}", by),
                          [by](const at::Tensor& a) { return a + by * a / a.narrow(-1, 0, 1); }});
   for (const OtherBase& base : other_bases())
     changes.push_back({"RoPE theta", base.words(), [base](const at::Tensor& a) { return rotated_by(a, base); }});
+  changes.push_back({"RoPE theta", "frequencies by their base alone, none of them scaled", not_scaled});
   for (const double base : kRopeBases)
     changes.push_back({"RoPE theta", fmt::format("frequencies of base {:g}, none of them scaled", base),
                        [base](const at::Tensor& a) { return not_scaled_of(a, base); }});
@@ -206,7 +207,6 @@ std::vector<AngleChange> angle_changes(const std::vector<int64_t>& shape) {
 
 // What cos and sin are taken of.
 void angles(const ProgramIndex& program, int index, Hypotheses& to) {
-  const Op& op = program.op(index);
   const int64_t input = program.argument(index, 0);
   int other = -1;
   for (const int reader : program.consumers(input))
@@ -215,14 +215,12 @@ void angles(const ProgramIndex& program, int index, Hypotheses& to) {
   const Value* value = program.value(input);
   if (value == nullptr || value->shape.size() < 2) return;
   for (const AngleChange& change : angle_changes(value->shape)) {
-    FaultHypothesis h{change.fault, fmt::format("{} at {}", change.what, op.path), Gate::logic, true, {}};
-    const auto rewrite = [of = change.of](OpCall& call) {
+    const Rewrite rewrite = [of = change.of](OpCall& call) {
       call.set("self", of(call.tensor("self")));
       return call.run_again();
     };
-    h.deviation.rewrites[index] = rewrite;
-    if (other >= 0) h.deviation.rewrites[other] = rewrite;
-    to.push_back(std::move(h));
+    add_fault(to, program, index, change.fault, change.what, rewrite);
+    if (other >= 0) to.back().deviation.rewrites[other] = rewrite;
   }
 }
 
