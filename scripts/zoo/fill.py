@@ -43,7 +43,7 @@ def draw(name, owner, p, seed):
     """The float32 values of parameter `name` of module `owner`."""
     n, leaf = normal(name, tuple(p.shape), seed), name.rpartition(".")[2]
     if p.dim() == 0:   # one that starts at zero would hide its whole branch
-        return (p.detach().float() if p != 0 else torch.tensor(1.0)) * (1 + 0.1 * n)
+        return (p.detach().float() if p != 0 else 1.0) * (1 + 0.1 * n)
     if isinstance(owner, nn.Embedding):
         return (0.5 if "bias" in name else 1.0) * n
     if _TABLE.search(leaf) and p.dim() > 1:

@@ -6,10 +6,10 @@ from selftest_models.weights import integers, normal
 BATCH = 2
 
 
-def tokens(length, vocabulary, pad=0, low=3, more=None):
-    """Token ids; with `pad`, the second sample ends that many tokens earlier and an attention mask says so."""
+def tokens(length, vocabulary, pad=0, low=3, more=None, name="input_ids"):
+    """Token ids, which forward calls `name`; with `pad`, the second sample ends that many tokens earlier and an attention mask says so."""
     def make(seed):
-        call = {"input_ids": low + integers("ids", (BATCH, length), vocabulary - low, seed)}
+        call = {name: low + integers("ids", (BATCH, length), vocabulary - low, seed)}
         if pad:
             mask = torch.ones(BATCH, length, dtype=torch.long)
             mask[1, length - pad:] = 0

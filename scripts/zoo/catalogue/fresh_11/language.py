@@ -5,11 +5,11 @@ import torch
 from selftest_models.weights import integers
 
 from ...entry import Entry
-from ...inputs import BATCH, also, floats, prompt_mask
+from ...inputs import BATCH, also, floats, prompt_mask, tokens
 
 
-def _ids(length, vocabulary=61, name="x"):
-    return lambda seed: [{name: 3 + integers("ids", (BATCH, length), vocabulary - 3, seed)}]
+def _ids(length, name="x"):
+    return tokens(length, 61, name=name)
 
 
 def _text(name, model, config, inputs, **more):
