@@ -150,14 +150,18 @@ std::vector<std::vector<size_t>> Program::ops_since(const std::vector<bool>& mar
 
 std::vector<bool> Program::covered_by(const std::vector<bool>& marked) const {
   const auto direct = marked_ancestors(std::vector<bool>(boundaries.size(), true));
-  // The same value at the same moment under another name (an op's result that is its module's output) is the same
-  // evidence.
+  // The same value under another name (an op's result that is its module's output; an encoder's that the model returns)
+  // is the same evidence, at the same moment where its memory is written to.
+  const Flow flow = analyse_flow(*this);
+  const auto key = [&](const Boundary& b) {
+    return std::pair(flow.written_from(b.value.id, 0) ? b.position : -1, b.value.id);
+  };
   std::map<std::pair<int, int64_t>, std::vector<size_t>> same;
-  for (size_t b = 0; b < boundaries.size(); ++b) same[{boundaries[b].position, boundaries[b].value.id}].push_back(b);
+  for (size_t b = 0; b < boundaries.size(); ++b) same[key(boundaries[b])].push_back(b);
   std::vector<bool> covered = marked;
   for (size_t b = boundaries.size(); b-- > 0;) {
     if (!covered[b]) continue;
-    for (const size_t twin : same[{boundaries[b].position, boundaries[b].value.id}]) covered[twin] = true;
+    for (const size_t twin : same[key(boundaries[b])]) covered[twin] = true;
     for (const size_t ancestor : direct[b]) covered[ancestor] = true;
   }
   return covered;
