@@ -43,6 +43,30 @@ struct Division {
   std::set<size_t> otherwise;       // calls of what is in no such chunks: scores over a growing cache
 };
 
+std::vector<int64_t> sorted_extents(const std::vector<int64_t>& shape) {
+  std::vector<int64_t> extents;
+  std::copy_if(shape.begin(), shape.end(), std::back_inserter(extents), [](int64_t n) { return n != 1; });
+  std::sort(extents.begin(), extents.end());
+  return extents;
+}
+
+// Of a path that is the port's own: no call has the extents of a value of the reference, whatever their order, and all
+// joined along an axis, not the last, have.
+std::optional<Chunks> nameless_chunks(const std::vector<CandidateTensor>& tensors, const std::vector<size_t>& calls,
+                                      const std::set<std::vector<int64_t>>& known) {
+  for (const size_t c : calls)
+    if (known.contains(sorted_extents(tensors[c].shape))) return std::nullopt;
+  const std::vector<int64_t>& first = tensors[calls.front()].shape;
+  for (size_t axis = first.empty() ? 0 : first.size() - 1; axis-- > 0;) {
+    std::vector<int64_t> whole = first;
+    whole[axis] = 0;
+    for (const size_t c : calls) whole[axis] += axis < tensors[c].shape.size() ? tensors[c].shape[axis] : 0;
+    if (!known.contains(sorted_extents(whole))) continue;
+    if (auto chunks = chunks_of(tensors, calls, whole)) return chunks;
+  }
+  return std::nullopt;
+}
+
 Division divide(const Program& reference, const std::vector<CandidateTensor>& tensors, const NameMap* map) {
   std::map<std::string, std::vector<size_t>> calls;
   for (size_t c = 0; c < tensors.size(); ++c) calls[tensors[c].path].push_back(c);
@@ -57,7 +81,15 @@ Division divide(const Program& reference, const std::vector<CandidateTensor>& te
       found.chunks.emplace(there->second.front(), std::move(*chunks));
     else if (tensors[there->second.front()].shape != b.value.shape)
       found.otherwise.insert(there->second.begin(), there->second.end());
+    calls.erase(there);
   }
+  std::set<std::vector<int64_t>> known;
+  for (const Boundary& b : reference.boundaries)
+    if (b.comparable) known.insert(sorted_extents(b.value.shape));
+  for (const auto& [path, of_path] : calls)
+    if (of_path.size() > 1 && !tensors[of_path.front()].of_op && !reference.find(path, 0))
+      if (auto chunks = nameless_chunks(tensors, of_path, known))
+        found.chunks.emplace(of_path.front(), std::move(*chunks));
   return found;
 }
 
