@@ -137,7 +137,7 @@ class Matcher {
       together = together + direction;
       if (parts == 0) combined = {h.fault, h.detail, h.gate, true, {}};
       if (parts > 0) combined.detail += fmt::format("; and {} ({})", h.fault, h.detail);
-      if (parts > 0) combined.rank = h.rank + 1;
+      if (parts > 0) combined.rank = h.rank + 1, combined.by_elements = true;  // two sizes together meet any
     }
     if (combined.rank == 0) return;  // one alone is among the findings
     combined.fit = fit({candidate_, recorded_}, together, true);
