@@ -13,9 +13,6 @@ double agreement(const Link& link);
 /// How firmly a link stands as a witness of its neighbours' order, by content or by name: 0 … 1.
 double firmness(const Link& link);
 
-/// Is only a part of the candidate's tensor meant?
-inline bool is_part(const Link& link) { return link.layout.split || link.layout.slice; }
-
 struct Confidence {
   double value = 0;  // about the probability that the pair is right
   std::string evidence;

@@ -8,9 +8,12 @@
 
 #include "measure/measure.hpp"
 #include "pair/families.hpp"
+#include "pair/last_rows.hpp"
 #include "pair/limits.hpp"
+#include "pair/model_result.hpp"
 #include "pair/order.hpp"
 #include "pair/segments.hpp"
+#include "pair/series.hpp"
 #include "pair/trials.hpp"
 
 namespace parity {
@@ -47,11 +50,31 @@ class InStepPairer {
       add(*pair);
       settle();
     }
+    reconsider();
+    drop_doubtful();
+    pair_result(pairing_, reference_, candidate_);
+    if (!pairing_.unmatched.empty() && is_wrong() && pair_series(pairing_, reference_, candidate_)) settle();
     restore(before);
-    pair_result();
+    pair_result(pairing_, reference_, candidate_);
   }
 
  private:
+  // A trial that came before another may have taken what that one explains: its tensor holds another value now.
+  void reconsider() {
+    if (tried_.empty()) return;
+    const Prints here = forced();
+    const size_t paired = pairing_.pairs.size();
+    drop_if([&](const PortPair& pair) {
+      const NamedTensor* theirs = there_.find(pair.candidate);
+      if (!tried_.contains(pair.boundary) || comes_out(pair.boundary) || theirs == nullptr) return false;
+      const std::vector<bool> follows = computed_from(reference_, {pair.boundary});  // and holds it by that alone
+      return held_elsewhere(here, *theirs, [&](size_t b) { return !pairing_.marked[b] && !follows[b]; });
+    });
+    if (pairing_.pairs.size() == paired) return;
+    drop_if([&](const PortPair& pair) { return carried_.contains(pair.boundary); });
+    settle();
+  }
+
   // Learned pairs that differ, with nothing next to them that agrees, are free at first: else they cut off what holds
   // the fault, and a stretch may be a place off as a whole. If nothing is found so they are believed.
   std::optional<PortPair> on_trial() {
@@ -215,6 +238,11 @@ class InStepPairer {
     });
   }
 
+  bool is_wrong() {
+    forced();
+    return std::any_of(off_.begin(), off_.end(), [&](const auto& off) { return off.second > limits_.agrees; });
+  }
+
   bool comes_out(size_t b) const { return off_.contains(b) && off_.at(b) <= limits_.agrees; }
 
   void describe(PortPair& pair, bool agrees, bool on) const {
@@ -233,27 +261,6 @@ class InStepPairer {
     for (const auto& [b, line] : carried_) known.insert(b);
     return known;
   }
-
-  // The model's result, whatever it holds, where one tensor is left of its size and lies behind all that is paired.
-  void pair_result() {
-    const auto result = reference_.find("");
-    if (!result || !reference_.boundaries[*result].comparable || reference_.covered_by(pairing_.marked)[*result])
-      return;
-    const Value& value = reference_.boundaries[*result].value;
-    size_t first = *result, last = 0, found = 0, count = 0;
-    for (size_t b = 0; b < *result; ++b)  // a module that returns it
-      if (reference_.boundaries[b].value.id == value.id && reference_.boundaries[b].comparable)
-        first = std::min(first, b);
-    for (const PortPair& pair : pairing_.pairs) last = std::max(last, pair.candidate);
-    for (const size_t c : pairing_.unmatched)
-      if (!candidate_[c].of_op && elements_of(c) == value.elements()) found = c, ++count;
-    if (count != 1 || found < last || pairing_.pairs.empty()) return;
-    Layout layout;
-    if (candidate_[found].shape != value.shape) layout.reshape = value.shape;
-    add({first, found, layout, kPairLimits.trial.by_size, "the only tensor left of its size, behind all others", 1});
-  }
-
-  int64_t elements_of(size_t c) const { return c10::multiply_integers(candidate_[c].shape); }
 
   // What was doubtful and found nothing better is still the best that is known.
   void restore(const std::vector<PortPair>& before) {

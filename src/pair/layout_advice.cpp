@@ -21,6 +21,12 @@ std::vector<int64_t> shape_after(at::IntArrayRef shape, const std::vector<int64_
   return result;
 }
 
+std::vector<int64_t> longer_axes(at::IntArrayRef shape) {
+  std::vector<int64_t> longer;
+  std::copy_if(shape.begin(), shape.end(), std::back_inserter(longer), [](int64_t n) { return n != 1; });
+  return longer;
+}
+
 // Channels last read as channels first, the other way, tokens and heads exchanged, then any order.
 std::vector<int64_t> usual_order(at::IntArrayRef from, at::IntArrayRef to) {
   std::vector<int64_t> order(from.size());
@@ -42,26 +48,67 @@ std::vector<int64_t> usual_order(at::IntArrayRef from, at::IntArrayRef to) {
 
 }  // namespace
 
+bool differ_by_merged_axes(at::IntArrayRef of_a, at::IntArrayRef of_b) {
+  const std::vector<int64_t> a = longer_axes(of_a), b = longer_axes(of_b);
+  size_t i = 0, j = 0;
+  while (i < a.size() && j < b.size()) {
+    int64_t x = a[i++], y = b[j++];
+    const bool a_is_whole = x >= y;
+    while (x != y) {
+      if (x < y ? a_is_whole || i == a.size() : !a_is_whole || j == b.size()) return false;
+      x < y ? x *= a[i++] : y *= b[j++];
+    }
+  }
+  return i == a.size() && j == b.size();
+}
+
 std::optional<Layout> layout_by_content(const NamedTensor& reference, const NamedTensor& candidate, double* distance) {
   const ContentLimits& limits = kPairLimits.content;
-  if (reference.path.empty() || static_cast<double>(reference.shape.size()) < limits.axes_of_taste ||
-      !permuted(reference.shape, candidate.shape))
+  if (reference.path.empty() ||
+      static_cast<double>(std::max(reference.shape.size(), candidate.shape.size())) < limits.axes_of_taste)
     return std::nullopt;
   const auto link = compare_content({reference}, {candidate}, 0, 0);
   if (!link || !(link->distance < limits.same) || link->layout.permutation.empty() ||
       link->weight < limits.layout_worth)
     return std::nullopt;
   *distance = link->distance;
-  Layout only;
-  only.permutation = link->layout.permutation;
-  return shape_after(candidate.shape, only.permutation) == reference.shape ? std::optional(only) : std::nullopt;
+  return layout_like(link->layout.permutation, reference.shape, candidate.shape);
+}
+
+std::optional<Layout> layout_like(const std::vector<int64_t>& permutation, at::IntArrayRef reference,
+                                  at::IntArrayRef candidate) {
+  if (permutation.size() != candidate.size()) return std::nullopt;
+  Layout layout;
+  layout.permutation = permutation;
+  const std::vector<int64_t> ordered = shape_after(candidate, permutation);
+  if (ordered == reference) return layout;
+  if (!differ_by_merged_axes(ordered, reference)) return std::nullopt;
+  layout.reshape = reference.vec();
+  return layout;
+}
+
+std::optional<Layout> last_row(at::IntArrayRef reference, at::IntArrayRef candidate) {
+  if (reference.size() != candidate.size() || reference.empty()) return std::nullopt;
+  std::optional<int64_t> axis;
+  for (size_t i = 0; i < reference.size(); ++i) {
+    if (reference[i] == candidate[i]) continue;
+    if (axis || reference[i] != 1 || i + 1 == reference.size()) return std::nullopt;
+    axis = static_cast<int64_t>(i);
+  }
+  if (!axis) return std::nullopt;
+  Layout layout;
+  layout.slice = {*axis, candidate[*axis] - 1, 1};
+  return layout;
 }
 
 std::string layout_advice(const std::string& reference_path, at::IntArrayRef reference,
                           const std::string& candidate_path, at::IntArrayRef candidate) {
+  const auto name = [](const std::string& path) { return path.empty() ? std::string("\"\"") : path; };
+  if (reference != candidate && differ_by_merged_axes(reference, candidate))
+    return fmt::format("; if the same elements lie in the same order, use a map rule (--map): {} = {} reshape({})",
+                       name(reference_path), name(candidate_path), fmt::join(reference, ","));
   if (reference.size() < 2 || reference.size() > 8 || reference == candidate || !permuted(reference, candidate))
     return "";
-  const auto name = [](const std::string& path) { return path.empty() ? std::string("\"\"") : path; };
   return fmt::format("; if only the order of axes differs, use a map rule (--map): {} = {} perm({})",
                      name(reference_path), name(candidate_path), fmt::join(usual_order(candidate, reference), ","));
 }

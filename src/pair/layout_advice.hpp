@@ -1,22 +1,35 @@
-// Tensors of one name whose axes stand in another order: channels last for channels first.
+// Tensors of one name and another shape: axes in another order (channels last for channels first) or merged.
 #pragma once
 #include <ATen/ATen.h>
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "pair/by_content.hpp"
 
 namespace parity {
 
+/// Is one shape the other with neighbouring axes merged, lengths of 1 aside? Then the elements lie in the same order.
+bool differ_by_merged_axes(at::IntArrayRef a, at::IntArrayRef b);
+
 /// The order of axes under which the candidate's tensor is the reference's, when its content leaves no doubt (distance
-/// below 0.05): of four axes or more, where layouts are a matter of taste (a convolution's). Two or three axes in
-/// another order are a mistake until a map says otherwise; so is the model's result. `distance`: what is left.
+/// below 0.05): of four axes or more on either side, where layouts are a matter of taste (a convolution's). Two or
+/// three axes in another order are a mistake until a map says otherwise; so is the model's result. `distance`: what is
+/// left.
 std::optional<Layout> layout_by_content(const NamedTensor& reference, const NamedTensor& candidate, double* distance);
 
-/// "; if only the order of axes differs, use a map rule (--map): conv = conv perm(0,4,1,2,3)"; "" when no order of
-/// the candidate's axes gives the reference's shape. Where several do, the usual one is named: channels last, else
-/// first.
+/// The same order of axes as another tensor of the candidate has; nullopt where the shapes do not agree then.
+std::optional<Layout> layout_like(const std::vector<int64_t>& permutation, at::IntArrayRef reference,
+                                  at::IntArrayRef candidate);
+
+/// The last row of the candidate's tensor, along the one axis, not the last, that the reference has a single row of: a
+/// reference that generates has the last token's logits alone. nullopt for other shapes.
+std::optional<Layout> last_row(at::IntArrayRef reference, at::IntArrayRef candidate);
+
+/// "; if only the order of axes differs, use a map rule (--map): conv = conv perm(0,4,1,2,3)", or, of axes that are
+/// merged, its reshape(…); "" when neither gives the reference's shape. Of several orders the usual one is named:
+/// channels last, else first.
 std::string layout_advice(const std::string& reference_path, at::IntArrayRef reference,
                           const std::string& candidate_path, at::IntArrayRef candidate);
 

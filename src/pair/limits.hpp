@@ -112,7 +112,8 @@ struct FamilyLimits {
 /// Pairs on trial (pair/trials.cpp).
 struct TrialLimits {
   Constant ends{3, "values that do not come out whose stretches are searched: the first holds the fault nearly always"};
-  Constant boundaries{32, "of a stretch, from its beginning: more than an attention layer's ops"};
+  Constant boundaries{
+      32, "of a stretch, from its beginning, that some free tensor fits: more than an attention layer's ops"};
   Constant candidates{24, "free tensors that fit, from there: as `content.most_links`"};
   Constant followers{16, "boundaries that the program goes on for: past attention, or a feed-forward layer"};
   Constant least_gain{1.5, "powers of ten over all: a bf16 value (.005) that was unlike (.3)"};

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "pair/layout_advice.hpp"
 #include "pair/limits.hpp"
 
 namespace parity {
@@ -19,31 +20,11 @@ NumberClass class_of(at::ScalarType dtype) {
   return at::isFloatingType(dtype) ? NumberClass::real : NumberClass::integer;
 }
 
-std::vector<int64_t> without_ones(const std::vector<int64_t>& shape) {
-  std::vector<int64_t> longer;
-  std::copy_if(shape.begin(), shape.end(), std::back_inserter(longer), [](int64_t n) { return n != 1; });
-  return longer;
-}
-
-// Is one shape the other with neighbouring axes merged?
-bool merges(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
-  size_t i = 0, j = 0;
-  while (i < a.size() && j < b.size()) {
-    int64_t x = a[i++], y = b[j++];
-    const bool a_is_whole = x >= y;
-    while (x != y) {
-      if (x < y ? a_is_whole || i == a.size() : !a_is_whole || j == b.size()) return false;
-      x < y ? x *= a[i++] : y *= b[j++];
-    }
-  }
-  return i == a.size() && j == b.size();
-}
-
 // The layout that shapes alone allow, where only one does.
 std::optional<Layout> layout_of_shapes(const std::vector<int64_t>& candidate, const std::vector<int64_t>& reference) {
   Layout layout;
   if (candidate == reference) return layout;
-  if (merges(without_ones(candidate), without_ones(reference))) {
+  if (differ_by_merged_axes(candidate, reference)) {
     layout.reshape = reference;
     return layout;
   }

@@ -21,6 +21,9 @@ struct Link {
   Layout layout;
 };
 
+/// Is only a part of the candidate's tensor meant?
+inline bool is_part(const Link& link) { return link.layout.split || link.layout.slice; }
+
 /// The names of both lists, and what was learned about them.
 class PairingNames {
  public:

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "core/error.hpp"
+#include "pair/layout_advice.hpp"
 
 namespace parity {
 namespace {
@@ -85,7 +86,8 @@ class Pairer {
       if (const auto target = map_->find(boundary.path)) {
         const auto found = by_key_.find({target->candidate, boundary.call});
         if (found == by_key_.end()) return std::nullopt;
-        return PortPair{b, found->second, target->layout, 1, fmt::format("map line {}", target->line)};
+        return PortPair{b, found->second, as_mapped(target->layout, b, found->second), 1,
+                        fmt::format("map line {}", target->line)};
       }
     if (instead_.contains(b)) return std::nullopt;
     if (const auto first = instead_of_.find(b); first != instead_of_.end()) {
@@ -99,6 +101,14 @@ class Pairer {
         !same_ops_.contains({boundary.path.substr(0, boundary.path.find('/')), boundary.call}))
       return std::nullopt;
     return PortPair{b, found->second, {}, 1, "path"};
+  }
+
+  // A rule without steps says which tensor it is: batch and tokens as one axis are the same elements in the same order.
+  Layout as_mapped(Layout layout, size_t b, size_t c) const {
+    const auto &reference = reference_.boundaries[b].value.shape, &candidate = candidate_[c].shape;
+    if (layout.text().empty() && reference != candidate && differ_by_merged_axes(reference, candidate))
+      layout.reshape = reference;
+    return layout;
   }
 
   // One value under two names may have one counterpart, two values may not.

@@ -5,11 +5,13 @@
 #include <map>
 #include <set>
 
+#include "measure/local.hpp"
 #include "pair/by_content.hpp"
 #include "pair/in_step.hpp"
 #include "pair/layout_advice.hpp"
 #include "pair/limits.hpp"
 #include "pair/links.hpp"
+#include "pair/model_result.hpp"
 #include "pair/moved.hpp"
 #include "pair/order.hpp"
 #include "pair/port_pairing.hpp"
@@ -81,43 +83,64 @@ void choose_calls(PortPairing& pairing, const Program& reference, const std::vec
             [](const PortPair& a, const PortPair& b) { return a.boundary < b.boundary; });
 }
 
+Prints those(const Prints& all, const std::function<bool(size_t position)>& wanted) {
+  Prints some;
+  for (size_t i = 0; i < all.index.size(); ++i)
+    if (wanted(i)) {
+      some.index.push_back(all.index[i]);
+      some.tensors.push_back(all.tensors[i]);
+    }
+  return some;
+}
+
+// A port that cannot write bf16 writes its numbers as fp32.
+bool of_width(at::ScalarType dtype, const CandidateTensor& tensor) {
+  return tensor.dtype == dtype || effective_dtype(tensor.load(), dtype) == dtype;
+}
+
+PairingOrder order_of(const PortPairing& pairing, const Program& reference) {
+  std::vector<std::pair<size_t, size_t>> known;
+  for (const PortPair& pair : pairing.pairs)
+    if (pair.confidence >= kPairLimits.program.sure) known.emplace_back(pair.boundary, pair.candidate);
+  return {reference, known};
+}
+
 // Pairs what is left, among the reference's boundaries that `eligible` names.
 void pair_by_content(PortPairing& pairing, std::vector<std::string>& fused, const Program& reference, const Prints& all,
-                     const Prints& there, const std::function<bool(const NamedTensor&)>& eligible) {
-  const ProgramLimits& limits = kPairLimits.program;
-  Prints here;
-  for (size_t i = 0; i < all.index.size(); ++i)
-    if (eligible(all.tensors[i]) || pairing.marked[all.index[i]]) {
-      here.index.push_back(all.index[i]);
-      here.tensors.push_back(all.tensors[i]);
-    }
+                     const std::vector<CandidateTensor>& candidate, const Prints& there,
+                     const std::function<bool(const NamedTensor&)>& eligible) {
+  const Prints here = those(all, [&](size_t i) { return eligible(all.tensors[i]) || pairing.marked[all.index[i]]; });
   std::vector<std::pair<size_t, size_t>> anchors;
   for (const PortPair& pair : pairing.pairs) {
     if (here.find(pair.boundary) && there.find(pair.candidate))
       anchors.emplace_back(here.position_of(pair.boundary), there.position_of(pair.candidate));
   }
-  std::vector<std::pair<size_t, size_t>> known;
-  for (const PortPair& pair : pairing.pairs)
-    if (pair.confidence >= limits.sure) known.emplace_back(pair.boundary, pair.candidate);
-  const PairingOrder order(reference, known);
+  const PairingOrder order = order_of(pairing, reference);
   const auto possible = [&](const Link& link) {
     const size_t b = here.index[link.reference], c = there.index[link.candidate];
-    const bool again = link.distance < limits.recorded_again;
+    const bool again = link.distance < kPairLimits.program.recorded_again;
     return !order.known_by_another_name(b) && (order.possible(b, c) || (again && order.possible_again(b, c)));
   };
   const AutoPairing found = pair_automatically(here.tensors, there.tensors, anchors, possible);
   fused = found.notes;
-  std::set<size_t> taken;
+  const auto equals_an_op = [&](const AutoPair& pair, size_t c) {
+    return held_elsewhere(all, there.tensors[pair.candidate], [&](size_t b) {
+      return !pairing.marked[b] && reference.boundaries[b].path.find('/') != std::string::npos && order.possible(b, c);
+    });
+  };
   for (const AutoPair& pair : found.pairs) {
-    const size_t b = here.index[pair.reference];
-    const NamedTensor &mine = here.tensors[pair.reference], &other = there.tensors[pair.candidate];
+    const size_t b = here.index[pair.reference], c = there.index[pair.candidate];
+    const NamedTensor& mine = here.tensors[pair.reference];
+    if (pairing.marked[b]) continue;
     // An op's result in another width is not a counterpart: the port's rounded copy has none here.
-    if (pairing.marked[b] || (is_op(mine) && mine.dtype != other.dtype)) continue;
+    if (is_op(mine) && !of_width(mine.dtype, candidate[c])) continue;
+    // What is like a module's value and equals an op's is the op's: k after its rotation, beside what k_proj returns.
+    if (!is_op(mine) && pair.distance > kPairLimits.content.same && equals_an_op(pair, c)) continue;
     pairing.marked[b] = true;
-    taken.insert(there.index[pair.candidate]);
-    pairing.pairs.push_back(
-        {b, there.index[pair.candidate], pair.layout, pair.confidence, pair.evidence, pair.distance});
+    pairing.pairs.push_back({b, c, pair.layout, pair.confidence, pair.evidence, pair.distance});
   }
+  std::set<size_t> taken;
+  for (const PortPair& pair : pairing.pairs) taken.insert(pair.candidate);
   std::erase_if(pairing.unmatched, [&](size_t c) { return taken.contains(c); });
   std::sort(pairing.pairs.begin(), pairing.pairs.end(),
             [](const PortPair& a, const PortPair& b) { return a.boundary < b.boundary; });
@@ -143,20 +166,45 @@ bool shapes_differ(const PortPair& pair, const Program& reference, const std::ve
          reference.boundaries[pair.boundary].value.shape != candidate[pair.candidate].shape;
 }
 
-// The same name, the axes in another order.
+bool is_last_row(const Layout& layout, const NamedTensor& mine, const CandidateTensor& candidate) {
+  const Fitted row = layout.fit_reference(candidate.load());
+  const NamedTensor theirs{candidate.path, candidate.call, candidate.dtype, mine.shape, fingerprint_of(row.tensor)};
+  const auto link = compare_content({mine}, {theirs}, 0, 0);
+  return link && link->distance < kPairLimits.content.same && link->weight >= kPairLimits.content.layout_worth;
+}
+
+// The same name, the axes in another order: by content, and, where that is wrong, as all others of the candidate's. Or
+// more tokens than the reference, which has the last one's alone.
 void find_layouts(PortPairing& pairing, const Program& reference, const std::vector<CandidateTensor>& candidate,
                   const Prints& here, const Prints& there) {
+  std::map<size_t, std::set<std::vector<int64_t>>> orders;  // by number of axes
+  const auto read_as = [&](PortPair& pair, const Layout& layout, const std::string& why) {
+    const std::string &mine = reference.boundaries[pair.boundary].path, &other = candidate[pair.candidate].path;
+    pair.layout = layout;
+    pairing.notes.push_back(
+        fmt::format("the candidate has {}, and is read as the map rule `{} = {} {}` would ({})",
+                    layout.slice ? "more tokens of " + mine : "the axes of " + mine + " in another order", mine, other,
+                    layout.text(), why));
+  };
   for (PortPair& pair : pairing.pairs) {
     const NamedTensor *mine = here.find(pair.boundary), *other = there.find(pair.candidate);
-    if (!shapes_differ(pair, reference, candidate) || !mine || !other) continue;
+    if (!shapes_differ(pair, reference, candidate) || !mine) continue;
     double distance = 1;
-    const auto layout = layout_by_content(*mine, *other, &distance);
-    if (!layout) continue;
-    pair.layout = *layout;
-    pairing.notes.push_back(fmt::format(
-        "the candidate has the axes of {} in another order, and is read as the map rule `{} = {} {}` would (content "
-        "{:.4f})",
-        mine->path, mine->path, other->path, layout->text(), 1 - distance * distance));
+    if (const auto layout = other ? layout_by_content(*mine, *other, &distance) : std::nullopt) {
+      orders[other->shape.size()].insert(layout->permutation);
+      read_as(pair, *layout, fmt::format("content {:.4f}", 1 - distance * distance));
+    } else if (const auto row = last_row(mine->shape, candidate[pair.candidate].shape);
+               row && is_last_row(*row, *mine, candidate[pair.candidate])) {
+      read_as(pair, *row, "the last one's content agrees");
+    }
+  }
+  for (PortPair& pair : pairing.pairs) {
+    if (!shapes_differ(pair, reference, candidate)) continue;
+    const auto& shape = candidate[pair.candidate].shape;
+    const auto known = orders.find(shape.size());
+    if (known == orders.end() || known->second.size() != 1) continue;
+    if (const auto layout = layout_like(*known->second.begin(), reference.boundaries[pair.boundary].value.shape, shape))
+      read_as(pair, *layout, "as others; its content differs");
   }
 }
 
@@ -194,13 +242,14 @@ void pair_the_rest(PortPairing& pairing, const Dump& dump, const Program& refere
   std::vector<std::string> fused;  // notes of the last pass
   // Modules first: a value that a module returns and an op passes on is the module's.
   const PairMore more = [&](PortPairing& known, const Prints& values) {
-    pair_by_content(known, fused, reference, values, there, [](const NamedTensor& t) { return !is_op(t); });
+    pair_by_content(known, fused, reference, values, candidate, there, [](const NamedTensor& t) { return !is_op(t); });
     if (!known.unmatched.empty())
-      pair_by_content(known, fused, reference, values, there, [](const NamedTensor&) { return true; });
+      pair_by_content(known, fused, reference, values, candidate, there, [](const NamedTensor&) { return true; });
   };
   more(pairing, here);
   drop_impossible(pairing, reference);
   pair_in_step(pairing, dump, reference, candidate, there, more);
+  take_for_result(pairing, reference, here);
   pairing.notes.insert(pairing.notes.end(), fused.begin(), fused.end());
   name_repeats(pairing, candidate);
 }

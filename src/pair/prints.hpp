@@ -24,6 +24,9 @@ struct Prints {
 Prints reference_prints(const Dump& dump, const Program& program, const ShareDone& progress,
                         const BoundaryVisitor& forced = nullptr);
 
+/// Does one of the reference's values that `eligible` names hold what this tensor of the candidate holds?
+bool held_elsewhere(const Prints& here, const NamedTensor& tensor, const std::function<bool(size_t)>& eligible);
+
 /// The candidate's, but for the ops of a recorded program, which have names of their own.
 Prints candidate_prints(const std::vector<CandidateTensor>& candidate, const ShareDone& progress);
 

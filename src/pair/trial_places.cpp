@@ -76,7 +76,7 @@ std::vector<size_t> TrialPlaces::troubled() const {
     const std::string& path = boundary(b).path;
     const bool result = (path.empty() || path.starts_with("[")) && boundary(b).comparable &&
                         at::isFloatingType(boundary(b).value.dtype);
-    if (paired_[b] ? off != scene_.off.end() && off->second > most_off_ : result && !order_.known_by_another_name(b))
+    if (paired_[b] ? off == scene_.off.end() || off->second > most_off_ : result && !order_.known_by_another_name(b))
       if (!unpaired_before(b).empty()) (scene_.vouched.contains(b) && !repeats_ ? known : found).push_back(b);
   }
   if (known.size() > most) known.resize(most);
@@ -85,20 +85,16 @@ std::vector<size_t> TrialPlaces::troubled() const {
 }
 
 std::vector<size_t> TrialPlaces::unpaired_before(size_t end) const {
-  std::vector<bool> needed(paired_.size(), false), from_pair(paired_.size(), false);
+  std::vector<bool> needed(paired_.size(), false);
   needed[end] = true;
   for (size_t b = end + 1; b-- > 0;)
     if (needed[b] && (b == end || !paired_[b]))
       for (const size_t a : direct_[b]) needed[a] = true;
   std::vector<size_t> found;
-  for (size_t b = 0; b < end; ++b) {
-    for (const size_t a : direct_[b]) from_pair[b] = from_pair[b] || paired_[a] || from_pair[a];
-    if (needed[b] && !paired_[b] && from_pair[b] && boundary(b).comparable && scene_.here.find(b) &&
+  for (size_t b = 0; b < end; ++b)
+    if (needed[b] && !paired_[b] && boundary(b).comparable && scene_.here.find(b) &&
         at::isFloatingType(boundary(b).value.dtype) && !order_.known_by_another_name(b))
       found.push_back(b);
-  }
-  if (found.size() > static_cast<size_t>(kPairLimits.trial.boundaries))
-    found.resize(static_cast<size_t>(kPairLimits.trial.boundaries));
   return found;
 }
 

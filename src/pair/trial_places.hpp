@@ -17,7 +17,8 @@ class TrialPlaces {
   /// first few. What is known to be off comes last: it may be so by a value before it, wrong too, that has no pair.
   std::vector<size_t> troubled() const;
 
-  /// What `end` is computed from since the pairs before it, the earliest first; modules before ops of the same place.
+  /// What `end` is computed from since the pairs before it, or the inputs, the earliest first; modules before ops of
+  /// the same place.
   std::vector<size_t> unpaired_before(size_t end) const;
 
   /// Tensors of the candidate that may stand for another value, ascending.

@@ -32,8 +32,12 @@ class TrialSearch {
     for (const size_t end : places_.troubled()) {
       std::vector<Trial> found;  // by boundary
       size_t best = 0;
+      int tried = 0;
       for (const size_t b : places_.unpaired_before(end)) {
-        auto trial = best_of(b);
+        std::vector<Trial> trials = fitting(b);
+        if (trials.empty()) continue;
+        if (++tried > limits_.boundaries) break;
+        auto trial = best_of(b, std::move(trials));
         if (trial && (found.empty() || trial->gain > limits_.clearly * found[best].gain)) best = found.size();
         if (trial) found.push_back(std::move(*trial));
         if (work_ < 0 || (!found.empty() && found[best].agree() >= limits_.sure)) break;
@@ -130,9 +134,7 @@ class TrialSearch {
     return part_on_pairs(scene_.reference, marked, targets, work_of_ops_);
   }
 
-  std::optional<Trial> best_of(size_t b) {
-    std::vector<Trial> trials = fitting(b);
-    if (trials.empty()) return std::nullopt;
+  std::optional<Trial> best_of(size_t b, std::vector<Trial> trials) {
     const std::vector<size_t> targets = followers(b);
     if (targets.empty()) return std::nullopt;
     ReplayOptions options;

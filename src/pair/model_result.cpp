@@ -1,0 +1,64 @@
+#include "pair/model_result.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include "pair/limits.hpp"
+
+namespace parity {
+namespace {
+
+// The only one left of this size, if it lies behind all that is paired.
+std::optional<size_t> only_one_left(const PortPairing& pairing, const std::vector<CandidateTensor>& candidate,
+                                    const Value& value) {
+  std::optional<size_t> only;
+  for (const size_t c : pairing.unmatched) {
+    if (candidate[c].of_op || c10::multiply_integers(candidate[c].shape) != value.elements()) continue;
+    if (only) return std::nullopt;
+    only = c;
+  }
+  const bool behind = only && std::all_of(pairing.pairs.begin(), pairing.pairs.end(),
+                                          [&](const PortPair& pair) { return pair.candidate < *only; });
+  const bool fits = behind && (!pairing.pairs.empty() || candidate[*only].shape == value.shape);
+  return fits ? only : std::nullopt;
+}
+
+}  // namespace
+
+void pair_result(PortPairing& pairing, const Program& reference, const std::vector<CandidateTensor>& candidate) {
+  const auto result = reference.find("");
+  if (!result || !reference.boundaries[*result].comparable || reference.covered_by(pairing.marked)[*result]) return;
+  const Value& value = reference.boundaries[*result].value;
+  const auto found = only_one_left(pairing, candidate, value);
+  if (!found) return;
+  size_t first = *result;
+  for (size_t b = 0; b < *result; ++b)  // a module that returns it
+    if (reference.boundaries[b].value.id == value.id && reference.boundaries[b].comparable) first = std::min(first, b);
+  Layout layout;
+  if (candidate[*found].shape != value.shape) layout.reshape = value.shape;
+  pairing.marked[first] = true;
+  std::erase(pairing.unmatched, *found);
+  const auto at = std::lower_bound(pairing.pairs.begin(), pairing.pairs.end(), first,
+                                   [](const PortPair& pair, size_t b) { return pair.boundary < b; });
+  pairing.pairs.insert(
+      at, {first, *found, layout, kPairLimits.trial.by_size, "the only tensor left of its size, behind all others", 1});
+}
+
+void take_for_result(PortPairing& pairing, const Program& reference, const Prints& here) {
+  const auto result = reference.find("");
+  const auto last = std::max_element(pairing.pairs.begin(), pairing.pairs.end(),
+                                     [](const PortPair& a, const PortPair& b) { return a.candidate < b.candidate; });
+  if (!result || last == pairing.pairs.end() || !last->evidence.starts_with("content")) return;
+  const NamedTensor *paired = here.find(last->boundary), *returned = here.find(*result);
+  if (!paired || !returned || paired->shape != returned->shape || paired->print.readings.empty() ||
+      reference.covered_by(pairing.marked)[*result] ||
+      content_distance(paired->print.readings[0], returned->print.readings[0]) > kPairLimits.evidence.least_distance)
+    return;
+  pairing.marked[last->boundary] = false;
+  pairing.marked[*result] = true;
+  last->boundary = *result;
+  std::sort(pairing.pairs.begin(), pairing.pairs.end(),
+            [](const PortPair& a, const PortPair& b) { return a.boundary < b.boundary; });
+}
+
+}  // namespace parity

@@ -1,0 +1,18 @@
+// The model's result, which a port has under a name of its own.
+#pragma once
+#include <vector>
+
+#include "pair/port_pairing.hpp"
+#include "pair/prints.hpp"
+
+namespace parity {
+
+/// Pairs the model's result, whatever it holds, where one tensor of the candidate is left of its size and lies behind
+/// all that is paired; where nothing is, it must have the result's shape. Does nothing where a pair covers the result.
+void pair_result(PortPairing& pairing, const Program& reference, const std::vector<CandidateTensor>& candidate);
+
+/// Where a pair by content of the candidate's last tensor has the very numbers of the model's result, and nothing
+/// covers that, it is the result: behind logits a bias of zeros is added. `here`: the reference's values.
+void take_for_result(PortPairing& pairing, const Program& reference, const Prints& here);
+
+}  // namespace parity

@@ -1,0 +1,155 @@
+#include "pair/series.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "pair/layout_advice.hpp"
+#include "pair/limits.hpp"
+#include "pair/order.hpp"
+
+namespace parity {
+namespace {
+
+constexpr size_t kLongestNumber = 4;  // digits; longer ones are hashes
+
+struct Numbered {
+  std::string text;  // with # for the number
+  int64_t number = 0;
+};
+
+// One for each number in the path.
+std::vector<Numbered> numbered(const std::string& path) {
+  const auto is_digit = [&](size_t i) { return i < path.size() && std::isdigit(static_cast<unsigned char>(path[i])); };
+  std::vector<Numbered> found;
+  for (size_t i = 0; i < path.size(); ++i) {
+    if (!is_digit(i)) continue;
+    size_t end = i;
+    while (is_digit(end)) ++end;
+    if (end - i <= kLongestNumber)
+      found.push_back({path.substr(0, i) + '#' + path.substr(end), std::stoll(path.substr(i, end - i))});
+    i = end;
+  }
+  return found;
+}
+
+using Members = std::map<int64_t, size_t>;  // by number: boundary, or candidate tensor
+using SeriesByText = std::map<std::string, Members>;
+
+// Lists without gaps, in order of execution.
+SeriesByText lists_of(SeriesByText series) {
+  std::erase_if(series, [](const auto& entry) {
+    const Members& members = entry.second;
+    if (members.size() < 2 || members.rbegin()->first - members.begin()->first + 1 != std::ssize(members)) return true;
+    return !std::is_sorted(members.begin(), members.end(),
+                           [](const auto& a, const auto& b) { return a.second < b.second; });
+  });
+  return series;
+}
+
+class SeriesPairer {
+ public:
+  SeriesPairer(PortPairing& pairing, const Program& reference, const std::vector<CandidateTensor>& candidate)
+      : pairing_(pairing), reference_(reference), candidate_(candidate) {
+    SeriesByText modules, tensors;
+    for (size_t b = 0; b < reference.boundaries.size(); ++b) {
+      const Boundary& boundary = reference.boundaries[b];
+      if (!boundary.comparable || boundary.call != 0 || boundary.path.find_first_of("/[") != std::string::npos)
+        continue;
+      for (const Numbered& n : numbered(boundary.path)) modules[n.text].emplace(n.number, b);
+    }
+    for (size_t c = 0; c < candidate.size(); ++c)
+      if (!candidate[c].of_op && candidate[c].call == 0)
+        for (const Numbered& n : numbered(candidate[c].path)) tensors[n.text].emplace(n.number, c);
+    modules_ = lists_of(std::move(modules));
+    tensors_ = lists_of(std::move(tensors));
+    for (const PortPair& pair : pairing.pairs) pairs_.emplace(pair.candidate, pair);
+  }
+
+  bool run() {
+    const size_t before = pairing_.pairs.size();
+    for (const auto& [text, tensors] : tensors_) {
+      if (std::all_of(tensors.begin(), tensors.end(), [&](const auto& t) { return pairs_.contains(t.second); }))
+        continue;
+      const auto list = list_of(tensors);
+      if (!list) continue;
+      for (const auto& [number, c] : tensors)
+        if (const auto b = modules_.at(list->text).find(number + list->number);
+            b != modules_.at(list->text).end() && !pairs_.contains(c))
+          add(b->second, c, text);
+    }
+    std::sort(pairing_.pairs.begin(), pairing_.pairs.end(),
+              [](const PortPair& a, const PortPair& b) { return a.boundary < b.boundary; });
+    return pairing_.pairs.size() > before;
+  }
+
+ private:
+  // The reference's list, and what its numbers are ahead by.
+  std::optional<Numbered> list_of(const Members& tensors) const {
+    std::optional<std::set<std::pair<std::string, int64_t>>> possible;
+    for (const auto& [number, c] : tensors) {
+      const auto pair = pairs_.find(c);
+      if (pair == pairs_.end()) continue;
+      std::set<std::pair<std::string, int64_t>> here;
+      for (const Numbered& n : numbered(reference_.boundaries[pair->second.boundary].path))
+        if (modules_.contains(n.text) && (!possible || possible->contains({n.text, n.number - number})))
+          here.emplace(n.text, n.number - number);
+      possible = std::move(here);
+    }
+    if (!possible) return unpaired_list(tensors);
+    if (possible->size() != 1) return std::nullopt;
+    return Numbered{possible->begin()->first, possible->begin()->second};
+  }
+
+  std::optional<Numbered> unpaired_list(const Members& tensors) const {
+    std::vector<Numbered> outermost;
+    const auto depth = [](const std::string& text) { return std::count(text.begin(), text.end(), '.'); };
+    for (const auto& [text, modules] : modules_) {
+      if (modules.size() != tensors.size() || !fits_as_a_whole(modules, tensors)) continue;
+      const int64_t ahead = modules.begin()->first - tensors.begin()->first;
+      if (!outermost.empty() && depth(text) < depth(outermost[0].text)) outermost.clear();
+      if (outermost.empty() || depth(text) == depth(outermost[0].text)) outermost.push_back({text, ahead});
+    }
+    return outermost.size() == 1 ? std::optional(outermost[0]) : std::nullopt;
+  }
+
+  bool fits_as_a_whole(const Members& modules, const Members& tensors) const {
+    return std::equal(modules.begin(), modules.end(), tensors.begin(), [&](const auto& module, const auto& tensor) {
+      const auto& shape = reference_.boundaries[module.second].value.shape;
+      return !pairing_.marked[module.second] && differ_by_merged_axes(shape, candidate_[tensor.second].shape);
+    });
+  }
+
+  void add(size_t b, size_t c, const std::string& text) {
+    const auto &whole = reference_.boundaries[b].value.shape, &shape = candidate_[c].shape;
+    if (pairing_.marked[b] || !differ_by_merged_axes(whole, shape)) return;
+    std::vector<std::pair<size_t, size_t>> known;
+    for (const PortPair& pair : pairing_.pairs) known.emplace_back(pair.boundary, pair.candidate);
+    if (!PairingOrder(reference_, known).possible(b, c)) return;
+    Layout layout;
+    if (shape != whole) layout.reshape = whole;
+    pairing_.marked[b] = true;
+    std::erase(pairing_.unmatched, c);
+    pairing_.pairs.push_back(
+        {b, c, layout, kPairLimits.trial.by_size, fmt::format("order and shape: its place in the list {}", text), 1});
+  }
+
+  PortPairing& pairing_;
+  const Program& reference_;
+  const std::vector<CandidateTensor>& candidate_;
+  SeriesByText modules_, tensors_;
+  std::map<size_t, PortPair> pairs_;  // by candidate tensor, as they were
+};
+
+}  // namespace
+
+bool pair_series(PortPairing& pairing, const Program& reference, const std::vector<CandidateTensor>& candidate) {
+  return SeriesPairer(pairing, reference, candidate).run();
+}
+
+}  // namespace parity
