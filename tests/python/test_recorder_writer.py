@@ -104,6 +104,30 @@ def test_elements_that_are_no_numbers(tmp_path, array):
     assert p["path"] == "good" and p["d"] == "float32"
 
 
+class Tensor:
+    """Of another library: numpy takes it for one object, as it does tinygrad's."""
+    dtype = "dtypes.float"
+
+
+class Buffer:
+    """As MLX's bfloat16: it has a buffer, of a format that PEP 3118 does not know."""
+    dtype = "mlx.core.bfloat16"
+
+    def __array__(self, *_, **__):
+        raise ValueError("'bfloat16' is not a valid PEP 3118 buffer format string\nand more")
+
+
+@pytest.mark.parametrize("level", parity_probe.writer.LEVELS)
+@pytest.mark.parametrize("array, why", [(Tensor(), r"\.Tensor of dtypes\.float \(it becomes one object\)"), (Buffer(), r"\.Buffer of mlx\.core\.bfloat16 \('bfloat16' is not a valid .* string\)")])
+def test_arrays_that_numpy_cannot_read(tmp_path, array, why, level):
+    with parity_probe.Writer(tmp_path / "a.h5", level=level) as w:
+        with pytest.raises(TypeError, match=r"a\.h5: h\.0\.attn: numpy cannot read a .*" + why + r"; hand over .*\.numpy\(\).*float32") as e:
+            w.write("h.0.attn", array)
+        assert "\n" not in str(e.value)
+        w.write("good", np.zeros(1))
+    assert [p["path"] for p in written(tmp_path / "a.h5")[1]] == ["good"]
+
+
 def test_misuse(tmp_path):
     w = parity_probe.Writer(tmp_path / "a.h5")
     with pytest.raises(ValueError, match="role"):
