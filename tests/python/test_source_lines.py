@@ -178,6 +178,28 @@ def test_the_writer_takes_its_callers_line(tmp_path):
     assert [e.get("src") for e in written(tmp_path / "a.h5")[1]] == [f"{HERE.name}:{line} in write_one", "kernels/attention.cu:88 in forward", None]
 
 
+def helper(writer, name, array, **options):
+    writer.write(name, array, **options)  # inside the helper
+    return array
+
+
+def through_a_helper(writer):
+    return [helper(writer, name, torch.ones(2), **options)  # where it is computed
+            for name, options in (("a", {}), ("b", {"stacklevel": 2}), ("c", {"stacklevel": 999}))]
+
+
+def test_the_line_behind_a_helper(tmp_path):
+    with parity_probe.Writer(tmp_path / "a.h5") as w:
+        through_a_helper(w)
+        with pytest.raises(ValueError, match="stacklevel"):
+            w.write("d", torch.ones(2), stacklevel=0)
+    marks = ("inside the helper", "where it is computed")
+    inside, outside = (next(n for n in range(1, 999) if "# " + mark in linecache.getline(str(HERE), n)) for mark in marks)
+    first, second, last = [e["src"] for e in written(tmp_path / "a.h5")[1]]
+    assert first == f"{HERE.name}:{inside} in helper" and second.startswith(f"{HERE.name}:{outside} in ")
+    assert last.startswith(("pytest/", "_pytest/", "__main__")) or " in <module>" in last  # fewer than that: the outermost
+
+
 CPP = """#include "parity_probe.hpp"
 using namespace parity::probe;
 void attention(Writer& w, const float* x) {
@@ -187,10 +209,17 @@ void attention(Writer& w, const float* x) {
   w.write("c", x, {2}, Role::output, {}, {}, Line{"/home/alice/gpu/kernel.cu", 7, ""});
   w.write("d", x, {2}, Role::output, {}, {}, Line{});
 }
+void helper(Writer& w, const char* name, const std::vector<float>& x, Line line = Line::here()) {
+  w.write(name, x.data(), {2}, Role::output, {}, {}, line);
+}
+void behind_a_helper(Writer& w) {
+  helper(w, "e", {1, 2});
+}
 int main(int, char** argv) {
   const float x[] = {1, 2};
   Writer w(argv[1]);
   attention(w, x);
+  behind_a_helper(w);
   w.close();
 }
 """
@@ -207,7 +236,7 @@ def test_the_cpp_writer_takes_its_callers_line(tmp_path, compiler, standard):
     build(tmp_path / "port.cpp", tmp_path / "port", f"-std={standard}", compiler=compiler)
     subprocess.run([str(tmp_path / "port"), str(tmp_path / "a.h5")], check=True)
     first, second, *rest = [e.get("src") for e in written(tmp_path / "a.h5")[1]]
-    assert first == "port.cpp:4 in attention" and second in ("port.cpp:5 in attention", "port.cpp:6 in attention") and rest == ["kernel.cu:7", None]
+    assert first == "port.cpp:4 in attention" and second in ("port.cpp:5 in attention", "port.cpp:6 in attention") and rest == ["kernel.cu:7", None, "port.cpp:14 in behind_a_helper"]
 
 
 # --- what parity-check makes of them -------------------------------------------------------------------------------------

@@ -95,14 +95,14 @@ class Lines:
         return number
 
 
-def of_caller(frame):
-    """Text of the innermost user frame from `frame` outwards, "" when there is none."""
-    while frame is not None:
-        code = frame.f_code
-        if kind_of(code.co_filename) is USER:
-            return text(code.co_filename, frame.f_lineno, code.co_name)
+def of_caller(frame, level=1):
+    """Text of the `level`-th user frame, 1 is the innermost, from `frame` outwards; of the last one where there are fewer, "" when there is none."""
+    found = None
+    while frame is not None and level > 0:
+        if kind_of(frame.f_code.co_filename) is USER:
+            found, level = frame, level - 1
         frame = frame.f_back
-    return ""
+    return text(found.f_code.co_filename, found.f_lineno, found.f_code.co_name) if found is not None else ""
 
 
 def of_call(function, frame):

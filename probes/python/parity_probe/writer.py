@@ -45,17 +45,19 @@ class Writer:
             raise ValueError(f"{self.path}: level {level} cannot be streamed")
         self._open()
 
-    def write(self, path, array, role="output", shard=None, source=None):
+    def write(self, path, array, role="output", shard=None, source=None, stacklevel=1):
         """Records `array` (numpy, torch, jax, ml_dtypes; any shape) as tensor `path`; writing a path again records its next call. Returns that call number.
 
         `shard`, at level sketch: `array` is the part of tensor `path` that begins at `offset` of `axis`, whose size is `total` there: (axis, offset, total), a
         list of such for several axes, or a parity_probe.sketch.Place for any regular part. parity_probe.sketch_files.merge adds the ranks' files up.
         At level module, of a Writer with a mesh: how the mesh divides it, {"tp": "split(2)"}; a DTensor says it itself.
-        `source` says where in the code the tensor was computed; default: the line that calls `write`, "" for none.
-        Raises ValueError (unknown role, a part that does not lie in the whole), TypeError (elements that are not numbers), parity_probe.Error (closed, disk full, ...).
+        `source` says where in the code the tensor was computed; default: the line that calls `write`, "" for none. `stacklevel`, as warnings.warn has it: 2 is
+        the line that calls the function that calls `write`, for a helper of your own around it. Raises ValueError (unknown role, a stacklevel below 1, a part that does not lie in the whole), TypeError (elements that are not numbers), parity_probe.Error (closed, disk full, ...).
         """
         if role not in ROLES:
             raise ValueError(f"{self.path}: role must be one of {', '.join(ROLES)}, not {role!r}")
+        if stacklevel < 1:
+            raise ValueError(f"{self.path}: stacklevel must be 1 (the caller of write) or more, not {stacklevel}")
         path = str(path)
         spec, shard = self._spec(shard)
         if is_torch(array) and self._shard is not None:
@@ -68,7 +70,7 @@ class Writer:
         else:
             dtype, raw = bits(array, f"{self.path}: {path}")
             place = sketch.Place.of(raw.shape, shard)
-        source = lines.of_caller(sys._getframe(1)) if source is None else str(source)
+        source = lines.of_caller(sys._getframe(1), stacklevel) if source is None else str(source)
         with self._lock:
             with self._writing() as file:
                 call = self._calls.get((path, role), 0)
