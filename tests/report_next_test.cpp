@@ -96,8 +96,13 @@ TEST_CASE("next: a map file when much has no counterpart, fp32 when bf16 cannot 
   Report r = green_pair();
   r.coverage[""].uncovered = 1;
   r.coverage[""].uncovered_paths = {"blocks.1.ffn"};
-  CHECK(commands(r) == List{"parity-check inspect 'it'\\''s.h5'"});
+  CHECK(commands(r) ==
+        List{"parity-check compare 'ref.h5' 'it'\\''s.h5' --map 'my map.txt' --save-map more_pairs.map"});
   CHECK(next_steps(r)[0].why.find("1 of 2 points") == 0);
+  r.command = "parity-check compare ref.h5 x.h5";
+  CHECK(commands(r) == List{"parity-check compare 'ref.h5' 'it'\\''s.h5' --save-map pairs.map"});
+  r.command = "parity-check weights ref.h5 x.h5";  // which writes another kind of map
+  CHECK(commands(r) == List{"parity-check inspect 'ref.h5'"});
   Report run = green_pair();
   run.candidate.path.clear();
   run.ops[0].verdict = Verdict::inconclusive;

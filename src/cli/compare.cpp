@@ -23,6 +23,7 @@
 #include "core/named.hpp"
 #include "core/progress.hpp"
 #include "diagnose/blame.hpp"
+#include "jobs/pairs_map.hpp"
 #include "jobs/plain_job.hpp"
 #include "jobs/port_job.hpp"
 #include "jobs/sides.hpp"
@@ -193,6 +194,7 @@ int report_on(const Sides& sides, const CompareOptions& options, const std::vect
   }
   if (!is_partial(report)) attach(report, options.attachments, options.common, options.out);
   write_reports(report, options);
+  if (!options.save_map.empty()) write_file(options.save_map, pairs_map(sides, report.ops));
   for (const ExportPlace& place : exports) write_export(place, report, &sides.reference, &sides.candidate);
   if (!options.common.quiet) print("{}\n", Assembled{console_summary(report, want_colour())});
   if (units && !is_partial(report)) units->close();
@@ -205,6 +207,7 @@ int run_compare(CompareOptions options, const std::string& command_line) {
   options.handed_over = true;
   if (launch().rank > 0) options.common.quiet = true;
   check_attachments(options.attachments);
+  check_save_map(options);
   const std::vector<ExportPlace> exports = export_places(options.exports);
   const Sides sides = open_pair(options.common, options.reference, options.candidate, options.map, options.inputs);
   set_threads(options.common, sides.reference.dump.get());

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "cli/device.hpp"
+#include "core/error.hpp"
 #include "core/shell.hpp"
 
 namespace parity::cli {
@@ -26,6 +29,14 @@ void add_budget(CLI::App& command, CompareOptions& options) {
 }
 
 }  // namespace
+
+void check_save_map(const CompareOptions& options) {
+  std::error_code none;  // a file that is not there is another one
+  if (!options.save_map.empty() && !options.map.empty() &&
+      std::filesystem::equivalent(options.save_map, options.map, none))
+    throw Error(
+        fmt::format("--save-map {}: would overwrite the map that --map reads; give it another name", options.save_map));
+}
 
 Thresholds limits_of(const CompareOptions& options) {
   Thresholds limits = options.thresholds.empty() ? Thresholds{} : read_thresholds(options.thresholds);
@@ -72,9 +83,11 @@ void add_compare_options(CLI::App& command, CompareOptions& options, bool candid
       ->check(existing_file())
       ->type_name("FILE");
   command
-      .add_option("--accept-path", options.accepted,
-                  "Roundings declared as intended: globs of paths whose gate dtype_path may fail, or of names that "
-                  "diagnoses begin with ('kv cache: fp16')")
+      .add_option(
+          "--accept-path", options.accepted,
+          "Roundings declared as intended: globs of paths whose gate dtype_path may fail, or of the whole names of "
+          "arithmetic below the cast ('kv cache: fp16', 'split K*'); a cast that is placed otherwise is "
+          "declared by its path")
       ->delimiter(',')
       ->type_name("GLOB");
   add_device(command, options.device);
@@ -96,6 +109,10 @@ void add_compare_whole(CLI::App& command, CompareOptions& options) {
                   "The report for another program: model-explorer, perfetto or csv; see export --help")
       ->allow_extra_args(false)
       ->type_name("FORMAT=PATH");
+  command
+      .add_option("--save-map", options.save_map,
+                  "Write the pairs of this run as a map file for --map, with what has no counterpart below, to fill in")
+      ->type_name("FILE");
   command.add_flag("--resume", options.resume,
                    "Go on from what the same comparison had finished when it was interrupted or killed: kept beside "
                    "--json, or in --out");

@@ -13,7 +13,7 @@ namespace parity::cli {
 struct CompareOptions {
   Common common;
   Attachments attachments;
-  std::string reference, candidate, map, inputs, layer = "all", device = "cpu", out, html, thresholds;
+  std::string reference, candidate, map, inputs, layer = "all", device = "cpu", out, html, thresholds, save_map;
   std::vector<std::string> accepted, exports;
   bool diagnose = true, live = false;  // live: the candidate is a running port
   bool resume = false;                 // go on from what an interrupted comparison finished
@@ -22,6 +22,9 @@ struct CompareOptions {
   std::optional<double> max_free;
   double budget_memory = 0, budget_time = VariantBudget{}.replays;
 };
+
+/// Throws Error where --save-map would overwrite what --map reads: a map that was filled in by hand is not lost.
+void check_save_map(const CompareOptions& options);
 
 /// Those of --thresholds, with --accept-path.
 Thresholds limits_of(const CompareOptions& options);

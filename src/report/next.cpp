@@ -50,10 +50,20 @@ void unpaired(const Report& report, Steps& steps) {
     if (example.empty() && !c.uncovered_paths.empty()) example = c.uncovered_paths.front();
   }
   if (!two_files(report) || static_cast<double>(loose) <= kMuchUnpaired * static_cast<double>(all)) return;
-  steps.push_back({fmt::format("parity-check inspect {}", shell_word(report.candidate.path)),
-                   fmt::format("{} of {} points of the reference have no counterpart{}: its names, to write a map file "
-                               "(a line each: REFERENCE = CANDIDATE) for compare --map",
-                               loose, all, example.empty() ? "" : fmt::format(", the first {}", example))});
+  const std::string first = example.empty() ? "" : fmt::format(", the first {}", example);
+  if (!report.command.starts_with("parity-check compare ")) {
+    steps.push_back(
+        {fmt::format("parity-check inspect {}", shell_word(report.reference.path)),
+         fmt::format("{} of {} points of the reference have no counterpart{}: its names", loose, all, first)});
+    return;
+  }
+  // A map that was given is not to be written over.
+  const char* file = options_in(report.command, {"--map"}).empty() ? "pairs.map" : "more_pairs.map";
+  steps.push_back(
+      {fmt::format("{} --save-map {}", pair_command(report, "compare"), file),
+       fmt::format("{} of {} points of the reference have no counterpart{}: the pairs as a map file, and in "
+                   "it, to be filled in for compare --map, these points and the candidate's other tensors",
+                   loose, all, first)});
 }
 
 void casts(const Report& report, Steps& steps) {

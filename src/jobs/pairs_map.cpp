@@ -1,0 +1,206 @@
+#include "jobs/pairs_map.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "core/plain.hpp"
+#include "core/precision.hpp"
+#include "core/shell.hpp"
+#include "jobs/map_rules.hpp"
+
+namespace parity {
+namespace {
+
+// A point of the reference, or a tensor of the candidate.
+struct Place {
+  std::string path;
+  int call = 0;
+  std::string what;    // "[1, 12, 64] fp32"
+  int64_t value = -1;  // places of one value have one counterpart; -1: of its own
+};
+
+// A pair as a rule would say it.
+struct SavedPair {
+  std::string path, candidate, steps, witnesses;
+  int call = 0, candidate_call = 0;
+  bool moved = false;
+};
+
+std::string what(at::IntArrayRef shape, const std::string& dtype) {
+  return fmt::format("[{}] {}", fmt::join(shape, ", "), dtype);
+}
+
+// A rule may take a part of what another has in `split(…)` alone (pair/port_pairing.cpp).
+Layout in_equal_parts(Layout layout, const std::vector<int64_t>& shape) {
+  if (!layout.slice) return layout;
+  const auto [axis, begin, length] = *layout.slice;
+  const auto rank = static_cast<int64_t>(shape.size());
+  const int64_t whole = shape[static_cast<size_t>(axis < 0 ? axis + rank : axis)];
+  if (whole % length != 0 || begin % length != 0) return layout;
+  layout.slice.reset();
+  layout.split = {axis, begin / length, whole / length};
+  return layout;
+}
+
+class PairsMap {
+ public:
+  PairsMap(const Sides& sides, const std::vector<OpResult>& rows) : sides_(sides) {
+    for (const CandidateTensor& t : sides.candidate.tensors) known_.emplace(t.path, t.call);
+    sides.replayable() ? take_pairing() : take_rows(rows);
+    for (const SavedPair& pair : pairs_) {
+      if (!by_path_.contains(pair.path)) order_.push_back(pair.path);
+      by_path_[pair.path].push_back(&pair);
+    }
+  }
+
+  std::string text() {
+    for (const std::string& path : order_) choose(path);
+    std::string out = fmt::format(
+        "# Written by: parity-check compare {} {} --save-map FILE\n"
+        "# For: parity-check compare REF CAND --map FILE. {} of {} paired names need a rule, the others are equal:\n",
+        plain(shell_word(sides_.reference.file.string())), plain(shell_word(sides_.candidate.file.string())),
+        rules_.size(), by_path_.size());
+    for (const std::string& rule : generalised(rules_, others_, [this](const auto&reference, const auto&target) {
+           return settled_.contains(reference) || taken_or_free(reference, target.candidate);
+         }))
+      out += rule + "\n";
+    for (const std::string& line : left_out_) out += "# no rule, and looked for anew: " + plain(line) + "\n";
+    return out + unpaired_text() + unmatched_text();
+  }
+
+ private:
+  void take_pairing() {
+    const Program& program = sides_.reference.program;
+    std::set<size_t> paired;
+    std::set<int64_t> values;
+    for (const PortPair& pair : sides_.pairing.pairs) {
+      const Boundary& b = program.boundaries[pair.boundary];
+      const CandidateTensor& t = sides_.candidate.tensors[pair.candidate];
+      paired.insert(pair.boundary), values.insert(b.value.id);
+      pairs_.push_back({b.path, t.path, steps_text(in_equal_parts(pair.layout, t.shape)), pair.evidence, b.call, t.call,
+                        pair.moved || !pair.goes_on});
+    }
+    for (size_t i = 0; i < program.boundaries.size(); ++i) {
+      const Boundary& b = program.boundaries[i];
+      if (paired.contains(i) || !b.comparable) continue;
+      others_.push_back(b.path), other_calls_.emplace_back(b.path, b.call);
+      if (!values.contains(b.value.id))
+        unpaired_.push_back({b.path, b.call, what(b.value.shape, short_dtype_name(b.value.dtype)), b.value.id});
+    }
+    for (const size_t c : sides_.pairing.unmatched) add_unmatched(sides_.candidate.tensors[c]);
+  }
+
+  void take_rows(const std::vector<OpResult>& rows) {
+    std::set<std::pair<std::string, int>> used;
+    for (const OpResult& row : rows) {
+      if (row.shape.empty() && row.candidate_path.empty() && row.tensor_dtype.empty())
+        continue;  // of a whole recording
+      if (row.candidate_path.empty()) {
+        unpaired_.push_back({row.path, row.call, what(row.shape, row.tensor_dtype)});
+        others_.push_back(row.path), other_calls_.emplace_back(row.path, row.call);
+        continue;
+      }
+      used.emplace(row.candidate_path, row.call);
+      const std::string rule = row.paired_by ? row.paired_by->rule : "";
+      const size_t names = row.path.size() + row.candidate_path.size() + 3;  // "REFERENCE = CANDIDATE perm(1,0)"
+      pairs_.push_back({row.path, row.candidate_path, rule.size() > names ? rule.substr(names) : "",
+                        row.paired_by ? row.paired_by->witnesses : "path", row.call, row.call});
+    }
+    for (const CandidateTensor& t : sides_.candidate.tensors)
+      if (!used.contains({t.path, t.call})) add_unmatched(t);
+  }
+
+  void add_unmatched(const CandidateTensor& t) {
+    unmatched_.push_back({t.path, t.call, what(t.shape, short_dtype_name(t.dtype))});
+  }
+
+  // Could this target take a tensor that the reference's name has not got in this run?
+  bool taken_or_free(const std::string& reference, const std::string& candidate) const {
+    return std::any_of(other_calls_.begin(), other_calls_.end(), [&](const auto& other) {
+      return other.first == reference && known_.contains({candidate, other.second});
+    });
+  }
+
+  // One rule for all calls of a path, or why there is none.
+  void choose(const std::string& path) {
+    const std::vector<const SavedPair*>& calls = by_path_.at(path);
+    const SavedPair& first = *calls.front();
+    const auto each = [&](auto test) { return std::all_of(calls.begin(), calls.end(), test); };
+    if (each([&](auto* p) { return p->candidate == path && p->steps.empty() && p->witnesses.starts_with("path"); })) {
+      settle(path);
+      return;
+    }
+    const bool shared = first.steps.find("slice(") != std::string::npos && !sliced_.insert(first.candidate).second;
+    const char* why = !each([](auto* p) { return !p->moved; })                      ? "it has another value's name"
+                      : !each([](auto* p) { return p->call == p->candidate_call; }) ? "a rule pairs equal calls"
+                      : !each([&](auto* p) { return p->candidate == first.candidate && p->steps == first.steps; })
+                          ? "its calls are paired otherwise, one by one"
+                      : taken_or_free(path, first.candidate) ? "another of its calls has no counterpart"
+                      : shared                               ? "unequal parts of one tensor"
+                      : !(writable(path) || path.empty()) || !(writable(first.candidate) || first.candidate.empty())
+                          ? "no map file can hold such a name"
+                          : nullptr;
+    if (why == nullptr) {
+      rules_.push_back({quoted_name(path), quoted_name(first.candidate), first.steps});
+      return;
+    }
+    for (const SavedPair* p : calls)
+      left_out_.push_back(fmt::format("{} call {} = {} call {}{} ({})", quoted_name(path), p->call,
+                                      quoted_name(p->candidate), p->candidate_call, p->steps, why));
+    settle(path);
+  }
+
+  void settle(const std::string& path) { settled_.insert(path), others_.push_back(path); }
+
+  // Modules' results first: what a port has most likely. One line a value, as its counterpart settles all its names.
+  std::string unpaired_text() {
+    std::stable_partition(unpaired_.begin(), unpaired_.end(),
+                          [](const Place& p) { return p.path.find('/') == std::string::npos; });
+    std::set<int64_t> shown;
+    std::vector<Place> lines;
+    for (const Place& p : unpaired_)
+      if (p.value < 0 || shown.insert(p.value).second) lines.push_back(p);
+    return block(lines,
+                 "points of the reference that could be paired; with a candidate's name for the ?, and the # "
+                 "taken away, each is a rule",
+                 " = ?  # ");
+  }
+
+  std::string unmatched_text() const {
+    return block(unmatched_, "tensors of the candidate without a reference", "  # ");
+  }
+
+  static std::string block(const std::vector<Place>& places, const char* title, const char* between) {
+    if (places.empty()) return "";
+    std::map<std::string, int> calls;
+    for (const Place& p : places) ++calls[p.path];
+    std::string out = fmt::format("\n# {} {}:\n", calls.size(), title);
+    for (const Place& p : places)
+      if (const auto here = calls.find(p.path); here != calls.end()) {
+        out += fmt::format("# {}{}{}{}\n", plain(quoted_name(p.path)), between, p.what,
+                           here->second > 1 ? fmt::format(", {} calls", here->second) : "");
+        calls.erase(here);
+      }
+    return out;
+  }
+
+  const Sides& sides_;
+  std::vector<SavedPair> pairs_;
+  std::map<std::string, std::vector<const SavedPair*>> by_path_;
+  std::set<std::pair<std::string, int>> known_;  // the candidate's names and calls
+  std::vector<std::string> order_, others_, left_out_;
+  std::vector<std::pair<std::string, int>> other_calls_;  // the reference's without a counterpart
+  std::set<std::string> settled_, sliced_;  // paths that no rule may reach; tensors that a rule slices already
+  std::vector<Place> unpaired_, unmatched_;
+  std::vector<MapRule> rules_;
+};
+
+}  // namespace
+
+std::string pairs_map(const Sides& sides, const std::vector<OpResult>& rows) { return PairsMap(sides, rows).text(); }
+
+}  // namespace parity
