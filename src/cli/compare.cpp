@@ -17,6 +17,7 @@
 #include "cli/open_pair.hpp"
 #include "cli/print.hpp"
 #include "cli/report_on.hpp"
+#include "cli/report_warnings.hpp"
 #include "core/error.hpp"
 #include "core/launch.hpp"
 #include "core/memory.hpp"
@@ -141,6 +142,8 @@ Report compared(const CompareOptions& options, const Sides& sides, const std::st
     fill(report, options, sides, std::move(result));
     digests.enter(report);
   });
+  if (options.layer == "all" && !is_partial(report))
+    for (std::string& line : report_warnings(report, job.limits)) report.warnings.push_back(std::move(line));
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return report;
 }

@@ -10,6 +10,7 @@
 #include "core/named.hpp"
 #include "jobs/onnx_side.hpp"
 #include "jobs/shard_files.hpp"
+#include "jobs/side_warnings.hpp"
 #include "onnx/model.hpp"
 #include "pair/chunks.hpp"
 #include "pair/last_tokens.hpp"
@@ -78,12 +79,8 @@ void warn(Sides& sides) {
     if (side->dump && !side->dump->complete())
       sides.warnings.push_back(side->file.string() + ": the recording was interrupted; only what it holds is compared");
   }
-  if (!sides.reference.dump || !sides.candidate.dump) return;
-  const auto config = [](const Dump& dump) { return dump.provenance().value("config", nlohmann::json()); };
-  const auto here = config(*sides.reference.dump), there = config(*sides.candidate.dump);
-  if (here.is_object() && there.is_object() && here != there)
-    sides.warnings.push_back("the two recordings' model configurations differ: " +
-                             nlohmann::json::diff(here, there).dump());
+  if (const std::string difference = configuration_difference(sides); !difference.empty())
+    sides.warnings.push_back(difference);
 }
 
 void pair_up(Sides& sides, const ShareDone& progress) {
@@ -168,7 +165,10 @@ void take_candidate(Sides& sides, OpenedSide candidate, const std::filesystem::p
   named(
       {sides.reference.file.string(), sides.candidate.file.string()},
       [&] {
+        // Before chunks are joined, which leaves tensors out.
+        const std::string idle = sides.map && !sides.candidate.sketched() ? idle_rules(sides) : "";
         if (sides.replayable()) pair_up(sides, pairing);
+        if (!idle.empty()) sides.warnings.insert(sides.warnings.begin(), idle);
         warn(sides);
       },
       map.string());
@@ -236,21 +236,6 @@ std::shared_future<std::string> digest_beside(const OpenedSide& side) {
   }
   return std::async(std::launch::async,
                     [file = side.file] { return std::filesystem::is_regular_file(file) ? sha256_of_file(file) : ""; });
-}
-
-std::string configuration_conflict(const Sides& sides) {
-  static const std::set<std::string> kMeansNothing{"torch_dtype", "dtype", "transformers_version", "use_cache", "low"};
-  if (!sides.reference.dump || !sides.candidate.dump) return "";
-  const nlohmann::json here = sides.reference.dump->provenance(), there = sides.candidate.dump->provenance();
-  if (!here.contains("config") || !there.contains("config") ||
-      sides.reference.dump->model() != sides.candidate.dump->model())
-    return "";
-  std::vector<std::string> different;
-  for (const auto& [key, value] : here["config"].items())
-    if (!key.starts_with("_") && !kMeansNothing.contains(key) && there["config"].contains(key) &&
-        there["config"][key] != value)
-      different.push_back(fmt::format("{} {} and {}", key, value.dump(), there["config"][key].dump()));
-  return fmt::format("{}", fmt::join(different, ", "));
 }
 
 PortValues port_values(const Sides& sides) {

@@ -37,10 +37,19 @@ std::vector<const OpResult*> select(const Report& report, bool (*wanted)(Verdict
   return out;
 }
 
+constexpr size_t kShownNames = 3, kLongestName = 60;  // of a list that the report's files have in full
+
 constexpr std::string_view kAtenVariant =
     "fp64 logic: the candidate's ops are wrappers of ATen's, and the recorded program is ATen's, too: an error of "
     "exactly "
     "0 there shows that formula, constants and order agree, not that an independent arithmetic gives the same";
+
+std::string first_names(std::vector<std::string> names) {
+  const bool more = names.size() > kShownNames;
+  names.resize(std::min(names.size(), kShownNames));
+  for (std::string& name : names) name = shortened_text(name, kLongestName);
+  return fmt::format("{}{}", fmt::join(names, ", "), more ? ", …" : "");
+}
 
 bool is_red(Verdict v) { return v == Verdict::fail || v == Verdict::shape; }
 bool is_undecided(Verdict v) { return v != Verdict::pass && !is_red(v); }
@@ -135,7 +144,8 @@ std::string coverage_line(const Coverage& c) {
                   c.paired, c.covered, c.uncovered);
   if (c.unused > 0) line += fmt::format(", {} that no output uses", c.unused);
   if (!c.unmatched_candidates.empty())
-    line += fmt::format("; {} candidate tensors without reference", c.unmatched_candidates.size());
+    line += fmt::format("; {} candidate tensors without reference ({})", c.unmatched_candidates.size(),
+                        first_names(c.unmatched_candidates));
   if (!c.not_exercised.empty())
     line += fmt::format("; {} compared values show little (constant, zero or empty)", c.not_exercised.size());
   if (!c.opaque.empty()) line += fmt::format("; not replayed (recorded values used): {}", fmt::join(c.opaque, ", "));
