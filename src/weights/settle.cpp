@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <map>
 
+#include "core/dtype_kind.hpp"
+
 namespace parity {
 namespace {
 
@@ -143,6 +145,7 @@ class Settler {
       return;  // perhaps another free one is equal
     Outcome& out = all_.outcomes[r];
     const size_t c = *intent.candidate;
+    if (!intent.same_name && unlike_scalars(r, c)) return;
     out.candidate = c;
     out.evidence = intent.evidence;
     out.settled = true;
@@ -172,6 +175,16 @@ class Settler {
     if (!all_.holders[r].empty())
       out.fault->detail +=
           fmt::format("; its content lies in {}", path_of(all_.theirs(all_.units.held[all_.holders[r][0]].candidate)));
+  }
+
+  // One number each, of another class and another value (a count of batches, an exported graph's constant): no name but
+  // an equal one makes them the same parameter.
+  bool unlike_scalars(size_t r, size_t c) const {
+    if (all_.mine(r).count() != 1 || all_.theirs(c).count() != 1) return false;
+    const at::Tensor mine = all_.load_mine(r), theirs = all_.load_theirs(c);
+    if (dtype_class(mine.scalar_type()) == dtype_class(theirs.scalar_type())) return false;
+    if (mine.is_complex() || theirs.is_complex()) return true;
+    return mine.to(at::kDouble).item<double>() != theirs.to(at::kDouble).item<double>();
   }
 
   // Candidate `c` should hold `r` and holds another parameter.
@@ -219,6 +232,7 @@ class Settler {
     if (tried.empty()) return;
     const at::Tensor mine = all_.load_mine(r);
     for (const auto& [unlike, c] : tried) {
+      if (unlike_scalars(r, c)) continue;
       const at::Tensor theirs = all_.load_theirs(c);
       Outcome out;
       out.settled = true, out.candidate = c;

@@ -266,3 +266,20 @@ def test_unusable_input(tmp_path, wan):
     assert run("weights", good).returncode == 2 and run("weights", good, tmp_path / "none.pt").returncode == 2
     done = run("weights", good, good, "--save-map", good / "x.map")
     assert done.returncode == 2 and "x.map" in done.stderr
+
+
+def test_a_count_is_no_constant_of_a_graph(tmp_path):
+    """An exported graph keeps numbers of its own beside the weights; a batch norm's count of batches is in none of them."""
+    torch.manual_seed(0)
+    norm = torch.nn.BatchNorm1d(24)
+    norm(torch.randn(50, 24))
+    for parameter in norm.parameters():
+        parameter.data = torch.randn(24)
+    state = {f"head.norm.{name}": value for name, value in norm.state_dict().items()}
+    state.update({"head.out.weight": torch.randn(7, 24), "head.out.bias": torch.randn(7)})
+    graph = {f"const_{i}": value.clone() for i, (name, value) in enumerate(state.items()) if not name.endswith("tracked")}
+    status, rows, out = audit(tmp_path, state, {**graph, "const_100": torch.tensor(0.125)})
+    assert "head.norm.num_batches_tracked" not in mapping(rows) and "another class" not in out
+    assert "computed, not trained, and without counterpart: head.norm.num_batches_tracked" in out and faults(rows) == {"const_100": ["extra"]} and status == 3
+    status, rows, _ = audit(tmp_path, state, {**state, "head.norm.num_batches_tracked": torch.tensor(0.125)})  # of this very name
+    assert status == 1 and "head.norm.num_batches_tracked" in faults(rows)
