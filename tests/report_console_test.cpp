@@ -4,10 +4,27 @@
 
 #include "report/markup.hpp"
 #include "report/sink.hpp"
+#include "report/summary.hpp"
 #include "report_golden.hpp"
 #include "report_sample.hpp"
 
 using namespace parity;
+
+TEST_CASE("report: paths of the model itself say what they are") {
+  const auto name = [](const char* path, int call = 0) {
+    OpResult op;
+    op.path = path;
+    op.call = call;
+    return path_name(op);
+  };
+  CHECK(name("") == "(the model's result)");
+  CHECK(name("[1]") == "[1] (value 2 of those that the model returns)");
+  CHECK(name("[12]", 3) == "[12] (value 13 of those that the model returns) call 3");
+  CHECK(name("/add.0") == "/add.0 (an op of the model itself, in none of its modules)");
+  CHECK(name("~/add.0") == "~/add.0 (an op outside the model)");
+  for (const char* plain : {"h.0[1]", "h.0/add.0", "[", "[]", "[a]", "[1]x", "[99999999999999999999]"})
+    CHECK(name(plain) == plain);
+}
 
 TEST_CASE("report: the console table is what it was") {
   test::check_golden("console.txt", console_summary(test::sample_report(), false));

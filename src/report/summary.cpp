@@ -230,8 +230,21 @@ std::vector<std::string> method_lines(const Report& report) {
   return out;
 }
 
+namespace {
+
+// What a path says only to those who know FORMAT.md: the root module has no name to stand before its ops and results.
+std::string meaning_of(const std::string& path) {
+  if (path.starts_with('/')) return " (an op of the model itself, in none of its modules)";
+  if (path.starts_with('~')) return " (an op outside the model)";
+  const bool result = path.starts_with('[') && path.size() > 2 && path.size() < 8 &&
+                      path.find_first_not_of("0123456789", 1) == path.size() - 1 && path.ends_with(']');
+  return result ? fmt::format(" (value {} of those that the model returns)", std::stoi(path.substr(1)) + 1) : "";
+}
+
+}  // namespace
+
 std::string path_name(const OpResult& op) {
-  const std::string name = op.path.empty() ? "(the model's result)" : op.path;
+  const std::string name = op.path.empty() ? "(the model's result)" : op.path + meaning_of(op.path);
   return op.call > 0 ? fmt::format("{} call {}", name, op.call) : name;
 }
 
