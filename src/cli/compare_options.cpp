@@ -85,9 +85,8 @@ void add_compare_options(CLI::App& command, CompareOptions& options, bool candid
   command
       .add_option(
           "--accept-path", options.accepted,
-          "Roundings declared as intended: globs of paths whose gate dtype_path may fail, or of the whole names of "
-          "arithmetic below the cast ('kv cache: fp16', 'split K*'); a cast that is placed otherwise is "
-          "declared by its path")
+          "Roundings declared as intended: globs of paths whose gate dtype_path may fail, or of names, as diagnoses "
+          "begin with them ('kv cache: fp16', 'missing rounding: add kept wide')")
       ->delimiter(',')
       ->type_name("GLOB");
   add_device(command, options.device);

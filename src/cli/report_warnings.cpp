@@ -12,18 +12,10 @@ namespace {
 
 constexpr size_t kShownNames = 3;
 
-// "kv cache: fp16" of "declared (--accept-path kv*): kv cache: fp16 (…)"; "" where nothing is declared.
-std::string declared_name(const std::string& diagnosis) {
-  constexpr std::string_view kEnd = "): ";
-  const size_t declared = diagnosis.find("declared (--accept-path"), end = diagnosis.find(kEnd, declared);
-  if (declared == std::string::npos || end == std::string::npos) return "";
-  const std::string rest = diagnosis.substr(end + kEnd.size());
-  return rest.substr(0, rest.find(" ("));
-}
-
+// A row says which rule declared it (jobs/judged_row.cpp); a rule of paths may have had nothing to declare there.
 bool works(const std::string& rule, const OpResult& row) {
-  const std::string name = declared_name(row.diagnosis);
-  return matches_layer(row.path, rule) || (!name.empty() && matches_layer(name, rule));
+  return matches_layer(row.path, rule) ||
+         row.diagnosis.find(fmt::format("(--accept-path {})", rule)) != std::string::npos;
 }
 
 std::string idle_declarations(const Report& report, const std::vector<std::string>& accepted) {
@@ -33,9 +25,8 @@ std::string idle_declarations(const Report& report, const std::vector<std::strin
       idle.push_back(fmt::format("'{}'", rule));
   if (idle.empty()) return "";
   return fmt::format(
-      "--accept-path {} declared nothing: no path and no whole name of arithmetic below the cast found here ('kv "
-      "cache: "
-      "fp16'); a cast that is placed otherwise is declared by its path",
+      "--accept-path {} declared nothing: no path here, and no name of a rounding as a diagnosis has it before the "
+      "bracket ('kv cache: fp16')",
       fmt::join(idle, ", "));
 }
 

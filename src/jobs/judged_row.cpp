@@ -43,7 +43,8 @@ Declared declared(const OpResult& row, const Finding* best, const std::vector<Fi
   names.insert(names.begin(), best);
   for (const Finding* name : names)
     for (const std::string& rule : limits.accepted)
-      if (matches_layer(name->fault, rule)) return {rule, name};
+      if (matches_layer(name->fault, rule) || matches_layer(fmt::format("{}: {}", name->fault, name->detail), rule))
+        return {rule, name};
   return {};
 }
 

@@ -67,8 +67,9 @@ std::vector<Deviation> PortFindings::start(int op) {
   std::vector<Deviation> deviations;
   if (!variants_.worth[op]) return deviations;  // no value compared here moves with it, or it is searched
   for (FaultHypothesis& hypothesis : catalogue_.at(op)) {
-    if (hypothesis.gross) continue;  // run where a value is as far off as that
-    deviations.push_back(std::move(hypothesis.deviation));
+    if (hypothesis.gross) continue;                               // run where a value is as far off as that
+    const bool declarable = hypothesis.gate == Gate::dtype_path;  // and then run again: `under`
+    deviations.push_back(declarable ? hypothesis.deviation : std::move(hypothesis.deviation));
     hypotheses_.push_back(std::move(hypothesis));
   }
   return deviations;
