@@ -97,9 +97,11 @@ class Matcher {
     f.by_elements = h.by_elements;
     f.noise = noise_ / difference_;
     if (!(f.fit.size > 0)) return;
+    const bool possible = h.least <= f.fit.amplitude && f.fit.amplitude <= h.most;
     f.rest = rest(f.fit.plain.left(h.fixed_amplitude ? 1 : f.fit.amplitude));
     if (!h.fixed_amplitude) f.free_size = std::abs(f.fit.amplitude) * f.fit.size;
-    if (!h.fixed_amplitude && std::abs(f.fit.z) > kFitting.worth_rounding) add_rounded(f, direction);
+    if (!h.fixed_amplitude && std::abs(f.fit.z) > kFitting.worth_rounding) add_rounded(h, f, direction);
+    if (!possible) return;
     if (std::abs(f.fit.z) > kFitting.worth_a_null) f.null_amplitude = null_amplitude(direction, base, white_too);
     found_.push_back(std::move(f));
   }
@@ -148,11 +150,12 @@ class Matcher {
   }
 
   // Below a rounding, a change of free size shows in which elements round another way.
-  void add_rounded(Finding f, const Difference& change) {
+  void add_rounded(const FaultHypothesis& h, Finding f, const Difference& change) {
     if (!is_half(dtype_) || !wide_.defined() || candidate_.scalar_type() != dtype_) return;
     const at::Tensor direction = change.base.defined() ? raised(change.value) - raised(change.base) : change.value;
     const at::Tensor wide = raised(wide_);
     const double amplitude = amplitude_by_rounding(wide, raised(direction), candidate_);
+    if (amplitude < h.least || amplitude > h.most) return;
     const at::Tensor changed = (wide + amplitude * direction).to(dtype_);
     f.free_size = std::abs(amplitude) * f.fit.size;
     f.fit = fit({candidate_, exact_}, {changed, exact_}, false);

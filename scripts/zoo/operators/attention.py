@@ -112,7 +112,7 @@ def _cache(wrong):
 
 
 OPERATORS = [
-    Operator("mask_missing", "attention", _all, _inside(_no_mask), ("causal mask missing", "mask off by one")),
+    Operator("mask_missing", "attention", _all, _inside(_no_mask), ("causal mask missing", "mask off by one", "padding mask missing")),
     Operator("mask_shifted", "attention", _all, _inside(_next_seen), ("mask off by one", "causal mask missing")),
     Operator("scale_x1.02", "attention", _all, _inside(_scale(1.02)), ("attention scale",)),
     Operator("scale_missing", "attention", _all, _inside(_unscaled), ("attention scale",)),

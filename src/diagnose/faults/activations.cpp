@@ -152,6 +152,9 @@ void another_function(const ProgramIndex& program, int index, std::string_view k
   if (kind == "relu") {
     instead(program, index, "activation", "GELU for ReLU", erf_form, to);
     instead(program, index, "activation", "SiLU for ReLU", silu, to);
+    add_fault(
+        to, program, index, "activation", "not flat below zero, tried 0.01 of it",
+        [](OpCall& call) { return Results{at::leaky_relu(call.tensor("self"), kTried)}; }, false);
   }
 }
 

@@ -7,6 +7,7 @@
 #include "diagnose/faults/arithmetic_attention.hpp"
 #include "diagnose/faults/catalogue.hpp"
 #include "diagnose/faults/constants.hpp"
+#include "diagnose/faults/masks.hpp"
 #include "diagnose/limits.hpp"
 
 namespace parity {
@@ -69,6 +70,7 @@ void fused_masks(const ProgramIndex& program, int index, Hypotheses& to) {
   add_fault(to, program, index, "causal mask missing", "every key is seen", [](OpCall& call) {
     if (!call.value("is_causal").toBool() && !call.tensor(mask_name(call)).defined())
       throw std::runtime_error("no mask");
+    if (hides_padding_alone(added_to_scores(call))) throw std::runtime_error("padding's mask");  // masks.cpp
     call.set("is_causal", false);
     call.set(mask_name(call), c10::IValue());
     return call.run_again();
@@ -98,8 +100,9 @@ void fused_masks(const ProgramIndex& program, int index, Hypotheses& to) {
                       query->shape[query->shape.size() - 2] < key->shape[key->shape.size() - 2];
   // Fewer queries than keys: a triangle from the first key on is what `is_causal` means, not what a cache needs.
   add_fault(to, program, index, cached ? "mask off by one" : "causal mask",
-            cached ? "triangle from the first key on" : "causal where it is not", [](OpCall& call) {
+            cached ? "triangle from the first key on" : "causal where it is not", [cached](OpCall& call) {
               if (call.value("is_causal").toBool()) throw std::runtime_error("causal already");
+              if (!cached && is_causal(added_to_scores(call))) throw std::runtime_error("hides more");  // masks.cpp
               return with_causal_diagonal(0)(call);
             });
 }
@@ -207,8 +210,11 @@ void separate(const ProgramIndex& program, int index, Hypotheses& to) {
 // scores + mask, where the mask comes from a leaf or a constant with -inf or the dtype's lowest number.
 void added_mask(const ProgramIndex& program, int index, Hypotheses& to) {
   if (program.ahead(index, "_softmax", 4) < 0 || program.argument(index, 1) < 0) return;
-  add_fault(to, program, index, "causal mask missing", "mask not added",
-            [](OpCall& call) { return Results{call.tensor("self").clone()}; });
+  add_fault(to, program, index, "causal mask missing", "mask not added", [](OpCall& call) {
+    if (call.tensor("other").dim() > 1 && hides_padding_alone(call.tensor("other")))
+      throw std::runtime_error("padding's mask");
+    return Results{call.tensor("self").clone()};
+  });
   for (const int64_t by : {-1, 1})
     add_fault(to, program, index, "mask off by one", fmt::format("mask shifted by {:+d}", by), [by](OpCall& call) {
       const at::Tensor mask = call.tensor("other");
@@ -258,6 +264,7 @@ void shifted_mask(const ProgramIndex& program, int index, Hypotheses& to) {
   add_fault(to, program, index, "causal mask missing", "nothing is masked", [](OpCall& call) {
     Results results = call.run_again();
     if (results[0]->min().item<double>() > kRecognition.hidden) throw std::runtime_error("no mask");
+    if (hides_padding_alone(*results[0])) throw std::runtime_error("padding's mask");
     results[0] = results[0]->masked_fill(results[0]->lt(kRecognition.hidden.value), 0);
     return results;
   });

@@ -1,6 +1,7 @@
 // Named faults and cast placements as rewrites of the recorded program: what a porting engineer gets wrong, op by op.
 // Each family is one file with one function; it looks at one op and offers what could be wrong there.
 #pragma once
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -29,6 +30,8 @@ struct FaultHypothesis {
   bool arithmetic = false;  // below the cast (arithmetic.hpp): told from its like by how many elements it gives bitwise
   bool by_elements = false;  // of numbers that are held: it is explained element by element or it is not there
   bool gross = false;        // moves values by far more than any rounding of their width: other weights altogether
+  double least = -std::numeric_limits<double>::infinity();  // amplitudes of a free size beyond which there is no such
+  double most = std::numeric_limits<double>::infinity();    // change: an eps is positive, and small
 };
 
 /// The half-width dtype among the program's boundaries, if any.
@@ -86,19 +89,31 @@ void add_fault(Hypotheses& to, const ProgramIndex& program, int index, std::stri
 // The families. `index`: the op to look at; only hypotheses whose first rewritten op is `index`.
 void norm_eps_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void norm_faults(const ProgramIndex& program, int index, Hypotheses& to);
+void missing_norm_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void linear_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void activation_faults(const ProgramIndex& program, int index, Hypotheses& to);
+void constant_faults(const ProgramIndex& program, int index, Hypotheses& to);
+void gated_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void soft_cap_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void elementwise_faults(const ProgramIndex& program, int index, Hypotheses& to);
+void position_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void attention_faults(const ProgramIndex& program, int index, Hypotheses& to);
+void mask_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void rope_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void rope_table_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void cache_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void order_faults(const ProgramIndex& program, int index, Hypotheses& to);
+void resize_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void cast_placements(const ProgramIndex& program, int index, Hypotheses& to);
 void fused_attention(const ProgramIndex& program, int index, Hypotheses& to);
 void fused_bias(const ProgramIndex& program, int index, Hypotheses& to);
 void broken_ties(const ProgramIndex& program, int index, Hypotheses& to);
+
+/// What value `id` is multiplied with in a gated product, act(gate) * up, of which it is the one or the other, each as
+/// it was before what is computed element by element; -1: none.
+int64_t gated_with(const ProgramIndex& program, int64_t id);
+/// Are gate and up taken from value `id`, by one op or `views` more?
+bool holds_gate_and_up(const ProgramIndex& program, int64_t id, int views);
 
 /// What it is called that a value of that shape, which op `index` makes (-1: none), has its slices in that order.
 std::string order_fault(const ProgramIndex& program, int index, const std::vector<int64_t>& shape,

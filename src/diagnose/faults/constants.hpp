@@ -2,6 +2,7 @@
 // of them decides anything: whether a change explains a difference is judged by its direction and its amplitude.
 #pragma once
 #include <array>
+#include <cstdint>
 
 namespace parity {
 
@@ -14,6 +15,12 @@ inline constexpr double kTried = .01;
 
 /// Constants of fixed size that a port may have got wrong by a factor.
 inline constexpr std::array kFactors{.1, .5, 2., 10.};
+
+/// Bases of rotary embeddings are off by more than other constants: 100 and 1e6 for 1e4 are in use.
+inline constexpr std::array kFactorsOfBases{.01, .1, .2, .5, 2., 5., 10., 100.};
+
+/// Sliding windows tried in attention: each size up to the first number of keys, else those around powers of two.
+inline constexpr int64_t kWindowsEach = 40;
 
 /// eps of norms by library: nn.LayerNorm, Llama 2 and GPT-2; T5, Flax, Llama 1 and diffusers; Keras.
 inline constexpr double kEpsOfTorch = 1e-5, kEpsOfFlax = 1e-6, kEpsOfKeras = 1e-3;

@@ -70,11 +70,29 @@ void sum(const ProgramIndex& program, int index, Hypotheses& to) {
   for (size_t i = before; i < to.size(); ++i) to[i].rank = 1;  // a family that knows the op says more
 }
 
+// (x W + b) s, of which a port that scales elsewhere forgets the bias: x W s + b.
+void bias_not_scaled(const ProgramIndex& program, int index, double factor, Hypotheses& to) {
+  constexpr int kViews = 2;
+  int made = program.producer(program.argument(index, 0));
+  for (int i = 0; i < kViews && made >= 0 && program.op(made).view; ++i)
+    made = program.producer(program.argument(made, 0));
+  if (made < 0 || program.op(made).kind != "addmm") return;
+  const Leaf* bias = program.leaf(program.argument(made, 0));
+  if (bias == nullptr || bias->value.shape.size() != 1) return;
+  add_fault(to, program, index, "attention scale", "the bias not scaled with the product",
+            [id = bias->value.id, factor](OpCall& call) {
+              const at::Tensor rows = call.tensor("self"), own = call.leaf(id);
+              if (rows.size(-1) != own.size(0)) throw std::runtime_error("taken apart");
+              return Results{(rows - own) * factor + own};
+            });
+}
+
 void product(const ProgramIndex& program, int index, Hypotheses& to) {
   const int64_t left = program.argument(index, 0), right = program.argument(index, 1);
   if (const auto factor = program.number(index, 1); factor && *factor != 1 && is_float(program, left)) {
     add_fault(to, program, index, "gain", fmt::format("factor {:g} left out", *factor), only("self"));
     to.back().rank = 1;
+    bias_not_scaled(program, index, *factor, to);
     return;
   }
   if (left < 0 || right < 0 || !is_float(program, left) || !is_float(program, right)) return;
@@ -110,6 +128,7 @@ bool modulates(const ProgramIndex& program, int64_t id, int steps = 4) {
 
 // What is wrong when parts `one` and `other` of a tensor are exchanged.
 const char* exchange_name(const ProgramIndex& program, const Value& one, const Value& other) {
+  if (gated_with(program, one.id) == other.id) return "gate and up exchanged";
   return modulates(program, one.id) || modulates(program, other.id) ? "shift and scale swapped" : "channel order";
 }
 
@@ -123,8 +142,9 @@ void swapped(const ProgramIndex& program, int index, Hypotheses& to) {
   for (size_t i = 0; i < op.outputs.size() && op.outputs.size() <= 6; ++i)
     for (size_t j = i + 1; j < op.outputs.size(); ++j) {
       if (!op.outputs[i] || !op.outputs[j] || op.outputs[i]->shape != op.outputs[j]->shape) continue;
+      const bool gated = gated_with(program, op.outputs[i]->id) == op.outputs[j]->id;
       add_fault(to, program, index,
-                projection ? "weights swapped" : exchange_name(program, *op.outputs[i], *op.outputs[j]),
+                projection && !gated ? "weights swapped" : exchange_name(program, *op.outputs[i], *op.outputs[j]),
                 fmt::format("parts {} and {} exchanged", i, j), [i, j](OpCall& call) {
                   Results results = call.run_again();
                   std::swap(results[i], results[j]);
@@ -235,6 +255,18 @@ void comparison(const ProgramIndex& program, int index, Hypotheses& to) {
     const c10::IValue number = call.value("other");
     return Results{other(self, right.defined() ? right : at::scalar_tensor(number.toScalar(), self.options()))};
   });
+  // The other way: a > b + 1 for a > b, a >= b - 1 for a >= b.
+  const int by = kind == "gt" || kind == "le" ? 1 : -1;
+  add_fault(to, program, index, fault, fmt::format("compared with one place {}", by > 0 ? "later" : "before"),
+            [by](OpCall& call) {
+              const at::Tensor right = call.tensor("other");
+              if (!at::isIntegralType(call.tensor("self").scalar_type(), false)) throw std::runtime_error("no places");
+              if (right.defined())
+                call.set("other", right + by);
+              else
+                call.set("other", c10::Scalar(call.value("other").toScalar().toLong() + by));
+              return call.run_again();
+            });
 }
 
 }  // namespace
@@ -249,18 +281,6 @@ void elementwise_faults(const ProgramIndex& program, int index, Hypotheses& to) 
   if (op.kind == "slice" || op.kind == "select") swapped_slices(program, index, to);
   if (op.kind == "cat" || op.kind == "stack") joined(program, index, to);
   if (op.kind == "le" || op.kind == "lt" || op.kind == "ge" || op.kind == "gt") comparison(program, index, to);
-  if (op.kind == "arange" && !op.outputs.empty() && op.outputs[0])
-    add_fault(to, program, index, "position off by one", "positions from 1", [](OpCall& call) {
-      Results results = call.run_again();
-      results[0] = *results[0] + 1;
-      return results;
-    });
-  if (op.kind == "embedding")
-    add_fault(to, program, index, "position off by one", "rows shifted by one", [](OpCall& call) {
-      const at::Tensor rows = call.tensor("indices");
-      call.set("indices", (rows + 1).clamp_max(call.tensor("weight").size(0) - 1));
-      return call.run_again();
-    });
 }
 
 }  // namespace parity

@@ -196,6 +196,15 @@ void weight_faults(const ProgramIndex& program, int index, const char* argument,
                   });
 }
 
+void kernel_axes(const ProgramIndex& program, int index, const Leaf& weight, Hypotheses& to) {
+  const auto& shape = weight.value.shape;
+  if (shape.size() == 4 && shape[2] == shape[3] && shape[2] > 1)
+    add_gross(to, program, index, "transposed weight", "the kernel's height and width exchanged", [](OpCall& call) {
+      call.set("weight", call.tensor("weight").transpose(-1, -2));
+      return call.run_again();
+    });
+}
+
 // Another norm's gain.
 void vector_weights(const ProgramIndex& program, int index, Hypotheses& to) {
   const std::string& name = program.op(index).name;
@@ -213,12 +222,13 @@ void result_faults(const ProgramIndex& program, int index, Hypotheses& to) {
   const Op& op = program.op(index);
   if (op.outputs.empty() || !op.outputs[0] || op.outputs[0]->shape.size() < 2) return;
   const bool conv = op.kind == "convolution";
+  const bool gated = holds_gate_and_up(program, op.outputs[0]->id, 2);
   const int64_t axis = conv ? 1 : -1, width = conv ? op.outputs[0]->shape[1] : op.outputs[0]->shape.back();
   for (const int64_t parts : {2, 3})
     for (int64_t i = 0; width % parts == 0 && width / parts > 1 && i < parts; ++i)
       for (int64_t j = i + 1; j < parts; ++j)
-        add_gross(to, program, index, "weights swapped", fmt::format("parts {} and {} of {} exchanged", i, j, parts),
-                  [i, j, parts, axis](OpCall& call) {
+        add_gross(to, program, index, gated && parts == 2 ? "gate and up exchanged" : "weights swapped",
+                  fmt::format("parts {} and {} of {} exchanged", i, j, parts), [i, j, parts, axis](OpCall& call) {
                     Results results = call.run_again();
                     std::vector<at::Tensor> chunks = results[0]->chunk(parts, axis);
                     std::swap(chunks[i], chunks[j]);
@@ -258,8 +268,10 @@ void linear_faults(const ProgramIndex& program, int index, Hypotheses& to) {
   if (name == "aten::mul.Tensor" || name.starts_with("aten::native_")) vector_weights(program, index, to);
   if (name == "aten::mm") weight_faults(program, index, "mat2", 1, to);
   if (name == "aten::convolution") {
-    if (const Leaf* weight = program.leaf(program.argument(index, 1)))
+    if (const Leaf* weight = program.leaf(program.argument(index, 1))) {
       other_weights(program, index, "weight", *weight, false, to);
+      kernel_axes(program, index, *weight, to);
+    }
     if (program.argument(index, 2) >= 0)
       add_fault(to, program, index, "missing bias", "convolution's bias left out", [](OpCall& call) {
         call.set("bias", c10::IValue());

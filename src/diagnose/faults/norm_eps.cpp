@@ -2,6 +2,7 @@
 // the same library has to the last bit.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
@@ -14,6 +15,14 @@
 
 namespace parity {
 namespace {
+
+// Of the sizes that a free one may have, those that leave it positive and no larger than an eps is; twice as far, for
+// the change is not quite linear.
+void only_as_eps(FaultHypothesis& h, double eps, double tried) {
+  const double to_zero = -eps / (tried - eps), to_largest = (kRecognition.largest_eps - eps) / (tried - eps);
+  h.least = 2 * std::min(to_zero, to_largest);
+  h.most = 2 * std::max(to_zero, to_largest);
+}
 
 struct NormOp {
   std::string_view name;
@@ -62,6 +71,7 @@ void fused_norm_eps(const ProgramIndex& program, int index, const NormOp& norm, 
   const double eps = program.number(index, norm.eps).value_or(norm.default_eps), tried = other_eps(eps);
   add_fault(to, program, index, "norm eps", fmt::format("eps {:g} differs, tried {:g}", eps, tried),
             with_argument("eps", tried), false);
+  only_as_eps(to.back(), eps, tried);
   add_listed(to, program, index, eps, [](double other) -> Rewrite {
     return [other](OpCall& call) {
       const Results before = is_half(call.tensor("input").scalar_type()) ? call.run_again() : Results();
@@ -80,6 +90,7 @@ void written_out_norm_eps(const ProgramIndex& program, int index, Hypotheses& to
   const double tried = other_eps(*eps);
   add_fault(to, program, index, "norm eps", fmt::format("eps {:g} differs, tried {:g}", *eps, tried),
             with_argument("other", tried), false);
+  only_as_eps(to.back(), *eps, tried);
   const bool half = program.half().has_value();
   add_listed(to, program, index, *eps, [own = *eps, half](double other) -> Rewrite {
     if (!half) return with_argument("other", other);

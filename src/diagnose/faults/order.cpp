@@ -231,6 +231,12 @@ void routing(const ProgramIndex& program, int index, Hypotheses& to) {
     results[1] = (*results[1] + 1).remainder(call.tensor("self").size(-1));
     return results;
   });
+  if (program.behind(index, "_softmax", 2) >= 0 && program.ahead(index, "sum", 1) < 0)
+    add_fault(to, program, index, "expert routing", "weights normalised among the chosen", [](OpCall& call) {
+      Results results = call.run_again();
+      results[0] = *results[0] / results[0]->sum(-1, true);
+      return results;
+    });
   const int softmax = program.ahead(index, "_softmax", 3);
   if (softmax < 0) return;
   FaultHypothesis h{"expert routing",

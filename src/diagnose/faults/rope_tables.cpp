@@ -27,16 +27,21 @@ struct OtherBase {
 
   double of(double own) const {
     const double base = is_factor ? own * number : number;
+    if (number == 1 + kTried) return base;
     if (same_base(base, own) || (is_factor && is_listed(base)))
       throw std::runtime_error("the recorded base, or one that is tried by itself");
     return base;
   }
 };
 
+// Any other one, whose size is estimated.
+constexpr OtherBase kSlightlyOther{1 + kTried, true};
+constexpr const char* kDiffers = "base differs, tried x 1.01";
+
 std::vector<OtherBase> other_bases() {
   std::vector<OtherBase> bases;
   for (const double base : kRopeBases) bases.push_back({base, false});
-  for (const double factor : kFactors) bases.push_back({factor, true});
+  for (const double factor : kFactorsOfBases) bases.push_back({factor, true});
   return bases;
 }
 
@@ -76,13 +81,16 @@ void stored_table(const ProgramIndex& program, int index, Hypotheses& to) {
   if (leaf == nullptr || leaf->value.shape.size() != 2 || leaf->value.shape[0] < 2 ||
       !at::isFloatingType(leaf->value.dtype))
     return;
-  for (const OtherBase& base : other_bases())
-    add_fault(to, program, index, "RoPE theta", base.words(), [base](OpCall& call) {
+  const auto with = [](const OtherBase& base) -> Rewrite {
+    return [base](OpCall& call) {
       Results results = call.run_again();
       const Table kind = table_of(call);
       for (auto& result : results) result = with_base(*result, kind, base);
       return results;
-    });
+    };
+  };
+  for (const OtherBase& base : other_bases()) add_fault(to, program, index, "RoPE theta", base.words(), with(base));
+  add_fault(to, program, index, "RoPE theta", kDiffers, with(kSlightlyOther), false);
   for (const int64_t by : {-1, 1})
     add_fault(to, program, index, "position off by one", fmt::format("positions {:+d}", by), [by](OpCall& call) {
       Results results = call.run_again();
@@ -185,6 +193,7 @@ struct AngleChange {
   const char* fault;
   std::string what;
   std::function<at::Tensor(const at::Tensor&)> of;
+  bool fixed = true;
 };
 
 std::vector<AngleChange> angle_changes(const std::vector<int64_t>& shape) {
@@ -198,6 +207,7 @@ std::vector<AngleChange> angle_changes(const std::vector<int64_t>& shape) {
                          [by](const at::Tensor& a) { return a + by * a / a.narrow(-1, 0, 1); }});
   for (const OtherBase& base : other_bases())
     changes.push_back({"RoPE theta", base.words(), [base](const at::Tensor& a) { return rotated_by(a, base); }});
+  changes.push_back({"RoPE theta", kDiffers, [](const at::Tensor& a) { return rotated_by(a, kSlightlyOther); }, false});
   changes.push_back({"RoPE theta", "frequencies by their base alone, none of them scaled", not_scaled});
   for (const double base : kRopeBases)
     changes.push_back({"RoPE theta", fmt::format("frequencies of base {:g}, none of them scaled", base),
@@ -219,22 +229,39 @@ void angles(const ProgramIndex& program, int index, Hypotheses& to) {
       call.set("self", of(call.tensor("self")));
       return call.run_again();
     };
-    add_fault(to, program, index, change.fault, change.what, rewrite);
+    add_fault(to, program, index, change.fault, change.what, rewrite, change.fixed);
     if (other >= 0) to.back().deviation.rewrites[other] = rewrite;
   }
 }
 
-// Positions by frequencies, where angles are a module's result, or are read by more than one pair of cos and sin.
-void made_angles(const ProgramIndex& program, int index, Hypotheses& to) {
-  constexpr int kSteps = 4;  // twice side by side, unsqueezed, in another dtype
+constexpr int kStepsToAngles = 4;  // twice side by side, unsqueezed, in another dtype
+
+// Are they positions by frequencies, that cos and sin are taken of further on?
+bool makes_angles(const ProgramIndex& program, int index) {
   const Op& op = program.op(index);
-  if (op.outputs.empty() || !op.outputs[0] || op.outputs[0]->shape.size() < 2) return;
+  if (op.kind != "mul" && op.kind != "bmm" && op.kind != "mm") return false;
+  if (op.outputs.empty() || !op.outputs[0] || op.outputs[0]->shape.size() < 2) return false;
   const auto read_by = [&](const char* kind, int steps) { return program.ahead(index, kind, steps) >= 0; };
   const bool read_itself = read_by("cos", 1) || read_by("sin", 1);  // angles() offers the same
-  if (read_itself || !(read_by("cos", kSteps) || read_by("sin", kSteps))) return;
+  return !read_itself && (read_by("cos", kStepsToAngles) || read_by("sin", kStepsToAngles));
+}
+
+// Is what op `index`, a cosine, is taken of made so?
+bool are_made(const ProgramIndex& program, int index) {
+  for (const char* kind : {"mul", "bmm", "mm"})
+    if (const int made = program.behind(index, kind, kStepsToAngles); made >= 0 && makes_angles(program, made))
+      return true;
+  return false;
+}
+
+// Positions by frequencies, where angles are a module's result, or are read by more than one pair of cos and sin.
+void made_angles(const ProgramIndex& program, int index, Hypotheses& to) {
+  if (!makes_angles(program, index)) return;
+  const Op& op = program.op(index);
   for (const AngleChange& change : angle_changes(op.outputs[0]->shape))
-    add_fault(to, program, index, change.fault, change.what,
-              [of = change.of](OpCall& call) { return Results{of(*call.run_again()[0])}; });
+    add_fault(
+        to, program, index, change.fault, change.what,
+        [of = change.of](OpCall& call) { return Results{of(*call.run_again()[0])}; }, change.fixed);
 }
 
 }  // namespace
@@ -244,9 +271,13 @@ void rope_table_faults(const ProgramIndex& program, int index, Hypotheses& to) {
   const size_t before = to.size();
   if (op.kind == "split_with_sizes" || op.kind == "split") stored_table(program, index, to);
   if (op.kind == "slice") shifted_rows(program, index, to);
-  if (op.kind == "cos" || op.kind == "sin") angles(program, index, to);
-  if (op.kind == "mul" || op.kind == "bmm" || op.kind == "mm") made_angles(program, index, to);
+  made_angles(program, index, to);
   for (size_t i = before; i < to.size(); ++i) to[i].joint = true;  // cosines and sines, queries and keys
+  if (op.kind != "cos" && op.kind != "sin") return;
+  const size_t first = to.size();
+  angles(program, index, to);
+  // together with the op that made them, they would be changed twice
+  for (size_t i = first; i < to.size(); ++i) to[i].joint = !are_made(program, index);
 }
 
 }  // namespace parity
