@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <set>
 #include <string_view>
 
@@ -11,6 +12,7 @@
 namespace parity {
 namespace {
 
+constexpr const char* kExchanged = "gate and up exchanged";
 constexpr size_t kLongestActivation = 16;  // ops: GELU written out has eight
 bool is_parameter(const Leaf& leaf) {
   return std::any_of(leaf.names.begin(), leaf.names.end(),
@@ -84,11 +86,68 @@ Rewrite with_layer(const Layer& other) {
   };
 }
 
+using Activation = std::function<at::Tensor(const at::Tensor&)>;
+
+Activation activation_of(const Op& op) {
+  const std::string_view kind = out_of_place(op);
+  const std::string form = op.kwargs.value("approximate", std::string("none"));
+  if (kind == "silu") return [](const at::Tensor& x) { return at::silu(x); };
+  if (kind == "gelu") return [form](const at::Tensor& x) { return at::gelu(x, form); };
+  if (kind == "relu") return [](const at::Tensor& x) { return at::relu(x); };
+  if (kind == "sigmoid") return [](const at::Tensor& x) { return at::sigmoid(x); };
+  if (kind == "tanh") return [](const at::Tensor& x) { return at::tanh(x); };
+  return nullptr;
+}
+
 std::string stored_name(const Leaf& leaf) {
   constexpr std::string_view kWeights = "weights/";
   for (const std::string& name : leaf.names)
     if (name.starts_with(kWeights)) return name.substr(kWeights.size());
   return "a weight";
+}
+
+// Where gate and up are right and the other one goes through the activation, op `index`.
+void other_one_activated(const ProgramIndex& program, int index, Hypotheses& to) {
+  const Op& op = program.op(index);
+  const Activation function = activation_of(op);
+  if (function == nullptr || op.outputs.empty() || !op.outputs[0]) return;
+  for (const int product : program.consumers(op.outputs[0]->id)) {
+    if (product <= index || program.op(product).kind != "mul") continue;
+    const auto [gate, up] = gate_and_up(program, product);
+    if (gate < 0 || up < 0) continue;
+    const bool first = program.argument(product, 0) == op.outputs[0]->id;
+    FaultHypothesis h{kExchanged, "the other one activated at " + op.path, Gate::logic, true, {}};
+    const auto kept = std::make_shared<at::Tensor>();
+    h.deviation.rewrites[index] = [kept](OpCall& call) {
+      *kept = call.tensor("self").clone();
+      return call.run_again();
+    };
+    h.deviation.rewrites[product] = [kept, function, other = first ? "other" : "self"](OpCall& call) {
+      return Results{function(call.tensor(other)) * *kept};
+    };
+    h.gross = true;
+    h.rank = 1;  // two layers exchanged say more
+    to.push_back(std::move(h));
+  }
+}
+
+// The weights of two layers, gate's, which comes first, and up's.
+void layers_exchanged(const ProgramIndex& program, int index, Hypotheses& to) {
+  const std::optional<Layer> own = layer_at(program, index);
+  const Op& op = program.op(index);
+  if (!own || op.outputs.empty() || !op.outputs[0]) return;
+  const int partner = program.producer(gated_with(program, op.outputs[0]->id));
+  if (partner <= index || program.op(partner).kind != op.kind) return;
+  const std::optional<Layer> other = layer_at(program, partner);
+  if (!other || other->weight->value.shape != own->weight->value.shape || !own->bias != !other->bias) return;
+  FaultHypothesis h{kExchanged,
+                    fmt::format("{} and {} at {}", stored_name(*own->weight), stored_name(*other->weight), op.path),
+                    Gate::logic,
+                    true,
+                    {}};
+  h.deviation.rewrites = {{index, with_layer(*other)}, {partner, with_layer(*own)}};
+  h.gross = true;
+  to.push_back(std::move(h));
 }
 
 }  // namespace
@@ -126,21 +185,8 @@ bool holds_gate_and_up(const ProgramIndex& program, int64_t id, int views) {
 }
 
 void gated_faults(const ProgramIndex& program, int index, Hypotheses& to) {
-  const std::optional<Layer> own = layer_at(program, index);
-  const Op& op = program.op(index);
-  if (!own || op.outputs.empty() || !op.outputs[0]) return;
-  const int partner = program.producer(gated_with(program, op.outputs[0]->id));
-  if (partner <= index || program.op(partner).kind != op.kind) return;
-  const std::optional<Layer> other = layer_at(program, partner);
-  if (!other || other->weight->value.shape != own->weight->value.shape || !own->bias != !other->bias) return;
-  FaultHypothesis h{"gate and up exchanged",
-                    fmt::format("{} and {} at {}", stored_name(*own->weight), stored_name(*other->weight), op.path),
-                    Gate::logic,
-                    true,
-                    {}};
-  h.deviation.rewrites = {{index, with_layer(*other)}, {partner, with_layer(*own)}};
-  h.gross = true;
-  to.push_back(std::move(h));
+  if (is_activation_op(program.op(index))) other_one_activated(program, index, to);
+  layers_exchanged(program, index, to);
 }
 
 }  // namespace parity

@@ -45,6 +45,7 @@ void add_resize(const ProgramIndex& program, int index, const std::string& what,
     const bool aligned = call.op.kind != "upsample_nearest2d" && call.value("align_corners").toBool();
     return Results{of(x, {shape.at(2), shape.at(3)}, aligned != corners_too)};
   });
+  to.back().joint = true;  // all maps of a pyramid
 }
 
 }  // namespace
