@@ -8,6 +8,10 @@
 namespace parity {
 namespace {
 
+bool is_result(const Boundary& boundary) {
+  return boundary.comparable && (boundary.path.empty() || boundary.path.starts_with("["));
+}
+
 // The only one left of this size, if it lies behind all that is paired.
 std::optional<size_t> only_one_left(const PortPairing& pairing, const std::vector<CandidateTensor>& candidate,
                                     const Value& value) {
@@ -26,22 +30,24 @@ std::optional<size_t> only_one_left(const PortPairing& pairing, const std::vecto
 }  // namespace
 
 void pair_result(PortPairing& pairing, const Program& reference, const std::vector<CandidateTensor>& candidate) {
-  const auto result = reference.find("");
-  if (!result || !reference.boundaries[*result].comparable || reference.covered_by(pairing.marked)[*result]) return;
-  const Value& value = reference.boundaries[*result].value;
-  const auto found = only_one_left(pairing, candidate, value);
-  if (!found) return;
-  size_t first = *result;
-  for (size_t b = 0; b < *result; ++b)  // a module that returns it
-    if (reference.boundaries[b].value.id == value.id && reference.boundaries[b].comparable) first = std::min(first, b);
-  Layout layout;
-  if (candidate[*found].shape != value.shape) layout.reshape = value.shape;
-  pairing.marked[first] = true;
-  std::erase(pairing.unmatched, *found);
-  const auto at = std::lower_bound(pairing.pairs.begin(), pairing.pairs.end(), first,
-                                   [](const PortPair& pair, size_t b) { return pair.boundary < b; });
-  pairing.pairs.insert(
-      at, {first, *found, layout, kPairLimits.trial.by_size, "the only tensor left of its size, behind all others", 1});
+  for (size_t result = 0; result < reference.boundaries.size(); ++result) {
+    if (!is_result(reference.boundaries[result]) || reference.covered_by(pairing.marked)[result]) continue;
+    const Value& value = reference.boundaries[result].value;
+    const auto found = only_one_left(pairing, candidate, value);
+    if (!found) continue;
+    size_t first = result;
+    for (size_t b = 0; b < result; ++b)  // a module that returns it
+      if (reference.boundaries[b].value.id == value.id && reference.boundaries[b].comparable)
+        first = std::min(first, b);
+    Layout layout;
+    if (candidate[*found].shape != value.shape) layout.reshape = value.shape;
+    pairing.marked[first] = true;
+    std::erase(pairing.unmatched, *found);
+    const auto at = std::lower_bound(pairing.pairs.begin(), pairing.pairs.end(), first,
+                                     [](const PortPair& pair, size_t b) { return pair.boundary < b; });
+    pairing.pairs.insert(at, {first, *found, layout, kPairLimits.trial.by_size,
+                              "the only tensor left of its size, behind all others", 1});
+  }
 }
 
 void take_for_result(PortPairing& pairing, const Program& reference, const Prints& here) {

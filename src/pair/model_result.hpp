@@ -7,8 +7,8 @@
 
 namespace parity {
 
-/// Pairs the model's result, whatever it holds, where one tensor of the candidate is left of its size and lies behind
-/// all that is paired; where nothing is, it must have the result's shape. Does nothing where a pair covers the result.
+/// Pairs each of the model's results, whatever it holds, where one tensor of the candidate is left of its size and lies
+/// behind all that is paired; where nothing is, it must have the result's shape. Leaves out results that a pair covers.
 void pair_result(PortPairing& pairing, const Program& reference, const std::vector<CandidateTensor>& candidate);
 
 /// Where a pair by content of the candidate's last tensor has the very numbers of the model's result, and nothing

@@ -54,6 +54,27 @@ def test_the_logits_alone_of_a_port_that_is_wrong_from_the_first_layer_on(tmp_pa
     assert report["verdict"] == "fail" and rows["logits"]["path"] == "lm_head", report["counts"]
 
 
+def test_a_second_result_alone_is_wrong(tmp_path):
+    """The last token's state is returned, too: the port returns the first one's, and nothing that it recorded is like the reference's."""
+    class Pooled(torch.nn.Module):
+        def __init__(self, token):
+            super().__init__()
+            torch.manual_seed(0)
+            self.norm, self.head, self.token = torch.nn.LayerNorm(24), torch.nn.Linear(24, 24), token
+
+        def forward(self, x):
+            states = self.head(self.norm(x))
+            return states, torch.tanh(states)[:, self.token] * 2
+
+    x = torch.randn(2, 5, 24, generator=torch.Generator().manual_seed(1))
+    reference = nameless.record(Pooled(-1), tmp_path / "reference.h5", {"x": x})
+    with parity_probe.Writer(tmp_path / "candidate.h5") as writer, torch.no_grad():
+        for name, value in zip(("states", "pooled"), Pooled(0)(x)):
+            writer.write(name, value.numpy())
+    report, rows = nameless.compare(reference, tmp_path / "candidate.h5", tmp_path / "report")
+    assert report["verdict"] == "fail" and rows["states"]["verdict"] == "pass" and rows["pooled"]["verdict"] == "fail", report["counts"]
+
+
 def test_two_values_of_each_layer_of_a_port_that_is_wrong_from_the_first_on(tmp_path):
     def name(_, path):
         return "logits" if path == "lm_head" else f"block{layer_of(path)}.{'out' if is_layer(path) else 'attended'}"
