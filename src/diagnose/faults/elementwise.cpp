@@ -19,7 +19,7 @@ int64_t elements(const ProgramIndex& program, int64_t id) {
   return n;
 }
 
-bool is_float(const ProgramIndex& program, int64_t id) {
+bool holds_floats(const ProgramIndex& program, int64_t id) {
   const Value* value = program.value(id);
   return value != nullptr && parity::is_float(value->dtype);
 }
@@ -58,7 +58,7 @@ void sum(const ProgramIndex& program, int index, Hypotheses& to) {
     return;
   }
   const int64_t left = program.argument(index, 0), right = program.argument(index, 1);
-  if (left < 0 || right < 0 || !is_float(program, left) || !is_float(program, right)) return;
+  if (left < 0 || right < 0 || !holds_floats(program, left) || !holds_floats(program, right)) return;
   if (is_table(program, left)) other_rows(program, index, "self", to);
   if (is_table(program, right)) other_rows(program, index, "other", to);
   const int64_t n = elements(program, left), m = elements(program, right);
@@ -89,13 +89,13 @@ void bias_not_scaled(const ProgramIndex& program, int index, double factor, Hypo
 
 void product(const ProgramIndex& program, int index, Hypotheses& to) {
   const int64_t left = program.argument(index, 0), right = program.argument(index, 1);
-  if (const auto factor = program.number(index, 1); factor && *factor != 1 && is_float(program, left)) {
+  if (const auto factor = program.number(index, 1); factor && *factor != 1 && holds_floats(program, left)) {
     add_fault(to, program, index, "gain", fmt::format("factor {:g} left out", *factor), only("self"));
     to.back().rank = 1;
     bias_not_scaled(program, index, *factor, to);
     return;
   }
-  if (left < 0 || right < 0 || !is_float(program, left) || !is_float(program, right)) return;
+  if (left < 0 || right < 0 || !holds_floats(program, left) || !holds_floats(program, right)) return;
   const int64_t n = elements(program, left), m = elements(program, right);
   const bool gain = program.leaf(left) != nullptr || program.leaf(right) != nullptr;
   const char* name = gain ? "missing norm gain" : "gate missing";
