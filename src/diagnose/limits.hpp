@@ -10,6 +10,8 @@ namespace parity {
 struct RecognitionLimits {
   Constant hidden{-1e4, "scores at or below it are masked: libraries use -inf, a dtype's lowest, or -1e4 (BERT)"};
   Constant largest_eps{1e-2, "a number larger than that, added before rsqrt, is no eps: libraries use 1e-12 to 1e-3"};
+  Constant largest_wrong_eps{1, "a port's eps of a free size: larger, it would outweigh values of unit variance"};
+  Constant slightly{.1, "of an activation's constant: what is further off is another function"};
   Constant table_bound{1.0001, "cosines and sines are at most 1 but for fp32 rounding"};
   Constant equal_frequencies{1e-6, "radians: those repeated for a pair are equal but for acos of one fp32 cosine"};
   Constant listed{.01, "of a base: nearer to a listed one, a factor would try the same again"};

@@ -7,6 +7,7 @@
 #include "diagnose/faults/catalogue.hpp"
 #include "diagnose/faults/chains.hpp"
 #include "diagnose/faults/constants.hpp"
+#include "diagnose/limits.hpp"
 
 namespace parity {
 namespace {
@@ -31,6 +32,8 @@ void add_constant(const ProgramIndex& program, int index, double own, Rewrite re
             fmt::format("constant {:g} differs slightly, tried {:g}", own, own * (1 + kTried)), std::move(rewrite),
             false);
   to.back().rank = 1;  // another function, or a constant left out, says more
+  to.back().most = kRecognition.slightly / kTried;
+  to.back().least = -to.back().most;
 }
 
 void written_out_constant(const ProgramIndex& program, int index, Hypotheses& to) {

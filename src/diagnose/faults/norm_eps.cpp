@@ -16,10 +16,10 @@
 namespace parity {
 namespace {
 
-// Of the sizes that a free one may have, those that leave it positive and no larger than an eps is; twice as far, for
-// the change is not quite linear.
+// Of the sizes that a free one may have, those that leave it positive and no larger than a norm's values are after it;
+// twice as far, for the change is not quite linear.
 void only_as_eps(FaultHypothesis& h, double eps, double tried) {
-  const double to_zero = -eps / (tried - eps), to_largest = (kRecognition.largest_eps - eps) / (tried - eps);
+  const double to_zero = -eps / (tried - eps), to_largest = (kRecognition.largest_wrong_eps - eps) / (tried - eps);
   h.least = 2 * std::min(to_zero, to_largest);
   h.most = 2 * std::max(to_zero, to_largest);
 }
