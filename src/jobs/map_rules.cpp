@@ -6,31 +6,27 @@
 #include <map>
 #include <set>
 
+#include "core/numbers_in_text.hpp"
 #include "core/plain.hpp"
 
 namespace parity {
 namespace {
 
-using Run = std::pair<size_t, size_t>;  // begin, length
-
 // Numbers that stand as a component or behind a '_' or '-': "h.3.", "layers_3", "Qcur-3".
-std::vector<Run> numbers(const std::string& text) {
-  const auto digit = [&](size_t i) { return i < text.size() && text[i] >= '0' && text[i] <= '9'; };
-  std::vector<Run> runs;
-  for (size_t begin = 0; begin < text.size(); ++begin) {
-    if (!digit(begin)) continue;
-    size_t end = begin;
-    while (digit(end)) ++end;
-    const bool opens = begin == 0 || std::string("./_-[").find(text[begin - 1]) != std::string::npos;
-    const bool closes = end == text.size() || std::string("./]").find(text[end]) != std::string::npos;
-    if (opens && closes) runs.emplace_back(begin, end - begin);
-    begin = end;
-  }
-  return runs;
+std::vector<NumberInText> numbers(const std::string& text) {
+  std::vector<NumberInText> found = numbers_in(text);
+  std::erase_if(found, [&](const NumberInText& number) {
+    const auto [begin, length] = number;
+    const size_t end = begin + length;
+    const bool opens = begin == 0 || std::string_view("./_-[").find(text[begin - 1]) != std::string_view::npos;
+    const bool closes = end == text.size() || std::string_view("./]").find(text[end]) != std::string_view::npos;
+    return !opens || !closes;
+  });
+  return found;
 }
 
-std::string replaced(std::string text, Run run, const std::string& by) {
-  return text.replace(run.first, run.second, by);
+std::string replaced(std::string text, NumberInText number, const std::string& by) {
+  return text.replace(number.begin, number.length, by);
 }
 
 // Rules that differ in the `nth` number of their left side, on the right side in the same way, become one.
@@ -40,11 +36,11 @@ std::vector<MapRule> captured(const std::vector<MapRule>& rules, size_t nth, con
   for (size_t r = 0; r < rules.size(); ++r) {
     const auto left = numbers(rules[r].left);
     if (left.size() <= nth) continue;
-    const std::string value = rules[r].left.substr(left[nth].first, left[nth].second);
-    for (const Run& run : numbers(rules[r].right)) {
-      if (rules[r].right.compare(run.first, run.second, value) != 0) continue;
+    const std::string value = rules[r].left.substr(left[nth].begin, left[nth].length);
+    for (const NumberInText& number : numbers(rules[r].right)) {
+      if (rules[r].right.compare(number.begin, number.length, value) != 0) continue;
       forms[r].push_back(
-          {replaced(rules[r].left, left[nth], name), replaced(rules[r].right, run, name), rules[r].steps, true});
+          {replaced(rules[r].left, left[nth], name), replaced(rules[r].right, number, name), rules[r].steps, true});
       members[forms[r].back().text()].push_back(r);
     }
   }

@@ -9,6 +9,8 @@
 #include <optional>
 #include <set>
 
+#include "pair/readings.hpp"
+
 namespace parity {
 namespace {
 
@@ -44,8 +46,7 @@ struct Division {
 };
 
 std::vector<int64_t> sorted_extents(const std::vector<int64_t>& shape) {
-  std::vector<int64_t> extents;
-  std::copy_if(shape.begin(), shape.end(), std::back_inserter(extents), [](int64_t n) { return n != 1; });
+  std::vector<int64_t> extents = longer_axes(shape);
   std::sort(extents.begin(), extents.end());
   return extents;
 }

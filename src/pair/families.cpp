@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "core/numbers_in_text.hpp"
 #include "pair/limits.hpp"
 
 namespace parity {
@@ -25,18 +26,13 @@ Families::Families(const Program& reference, const std::vector<CandidateTensor>&
   for (size_t c = 0; c < candidate.size(); ++c) {
     Label label;
     const std::string& path = candidate[c].path;
-    for (size_t i = 0; i < path.size();) {
-      size_t end = i;
-      while (end < path.size() && is_digit(path[end])) ++end;
-      if (end == i || end - i > kMostDigits) {
-        label.text.append(path, i, std::max<size_t>(end - i, 1));
-        i += std::max<size_t>(end - i, 1);
-        continue;
-      }
-      label.text += '#';
-      label.numbers.push_back(std::stoll(path.substr(i, end - i)));
-      i = end;
+    size_t text_from = 0;
+    for (const auto& [begin, length] : numbers_in(path, kMostDigits)) {
+      label.text += path.substr(text_from, begin - text_from) + '#';
+      label.numbers.push_back(std::stoll(path.substr(begin, length)));
+      text_from = begin + length;
     }
+    label.text += path.substr(text_from);
     label.numbers.push_back(candidate[c].call);
     by_label_.emplace(std::pair(label.text, label.numbers), c);
     labels_[0].push_back(std::move(label));

@@ -93,13 +93,6 @@ void keep_samples(const double* x, Reading& reading) {
   reading.distinct = static_cast<float>(std::unique(values.begin(), values.end()) - values.begin());
 }
 
-std::vector<int64_t> without_ones(at::IntArrayRef shape) {
-  std::vector<int64_t> longer;
-  for (const int64_t n : shape)
-    if (n != 1) longer.push_back(n);
-  return longer;
-}
-
 // `order` lists axes of length 1 first; puts them where `target` has such axes, so that no reshape is left to do.
 std::vector<int64_t> place_ones(const std::vector<int64_t>& order, const std::vector<int64_t>& shape,
                                 at::IntArrayRef target) {
@@ -197,7 +190,7 @@ Layout layout_between(const Reading& reading, at::IntArrayRef candidate, const R
   if (!reading.permutation.empty()) {
     layout.permutation = place_ones(reading.permutation, shape, reference);
     for (size_t i = 0; i < result.size(); ++i) result[i] = shape[layout.permutation[i]];
-  } else if (without_ones(shape) == without_ones(reference) && shape.size() == reference.size() && shape != reference) {
+  } else if (longer_axes(shape) == longer_axes(reference) && shape.size() == reference.size() && shape != reference) {
     result = reference.vec();  // axes of length 1 stand elsewhere: a reshape says it as well as anything
     layout.reshape = result;
   }

@@ -7,6 +7,7 @@
 
 #include "pair/limits.hpp"
 #include "pair/links.hpp"
+#include "pair/readings.hpp"
 
 namespace parity {
 namespace {
@@ -19,12 +20,6 @@ std::vector<int64_t> shape_after(at::IntArrayRef shape, const std::vector<int64_
   std::vector<int64_t> result;
   for (const int64_t axis : order) result.push_back(shape[axis]);
   return result;
-}
-
-std::vector<int64_t> longer_axes(at::IntArrayRef shape) {
-  std::vector<int64_t> longer;
-  std::copy_if(shape.begin(), shape.end(), std::back_inserter(longer), [](int64_t n) { return n != 1; });
-  return longer;
 }
 
 // Channels last read as channels first, the other way, tokens and heads exchanged, then any order.

@@ -30,8 +30,9 @@ std::optional<size_t> only_one_left(const PortPairing& pairing, const std::vecto
 }  // namespace
 
 void pair_result(PortPairing& pairing, const Program& reference, const std::vector<CandidateTensor>& candidate) {
+  std::vector<bool> covered = reference.covered_by(pairing.marked);
   for (size_t result = 0; result < reference.boundaries.size(); ++result) {
-    if (!is_result(reference.boundaries[result]) || reference.covered_by(pairing.marked)[result]) continue;
+    if (!is_result(reference.boundaries[result]) || covered[result]) continue;
     const Value& value = reference.boundaries[result].value;
     const auto found = only_one_left(pairing, candidate, value);
     if (!found) continue;
@@ -47,6 +48,7 @@ void pair_result(PortPairing& pairing, const Program& reference, const std::vect
                                      [](const PortPair& pair, size_t b) { return pair.boundary < b; });
     pairing.pairs.insert(at, {first, *found, layout, kPairLimits.trial.by_size,
                               "the only tensor left of its size, behind all others", 1});
+    covered = reference.covered_by(pairing.marked);
   }
 }
 

@@ -106,6 +106,12 @@ void add_engine_layouts(const std::vector<int64_t>& shape, std::vector<Reading>&
 
 }  // namespace
 
+std::vector<int64_t> longer_axes(at::IntArrayRef shape) {
+  std::vector<int64_t> longer;
+  std::copy_if(shape.begin(), shape.end(), std::back_inserter(longer), [](int64_t n) { return n != 1; });
+  return longer;
+}
+
 std::vector<Reading> readings_of(const std::vector<int64_t>& shape, bool parts, bool engine_layouts) {
   std::vector<Reading> readings;
   add_orders({0, 0, 0}, shape, readings);

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
 
+#include "core/numbers_in_text.hpp"
 #include "pair/layout_advice.hpp"
 #include "pair/limits.hpp"
 #include "pair/order.hpp"
@@ -25,16 +25,10 @@ struct Numbered {
 
 // One for each number in the path.
 std::vector<Numbered> numbered(const std::string& path) {
-  const auto is_digit = [&](size_t i) { return i < path.size() && std::isdigit(static_cast<unsigned char>(path[i])); };
   std::vector<Numbered> found;
-  for (size_t i = 0; i < path.size(); ++i) {
-    if (!is_digit(i)) continue;
-    size_t end = i;
-    while (is_digit(end)) ++end;
-    if (end - i <= kLongestNumber)
-      found.push_back({path.substr(0, i) + '#' + path.substr(end), std::stoll(path.substr(i, end - i))});
-    i = end;
-  }
+  for (const auto& [begin, length] : numbers_in(path, kLongestNumber))
+    found.push_back(
+        {path.substr(0, begin) + '#' + path.substr(begin + length), std::stoll(path.substr(begin, length))});
   return found;
 }
 
