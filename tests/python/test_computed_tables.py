@@ -125,6 +125,24 @@ def test_a_table_that_a_state_dict_keeps(dtype, tmp_path):
         assert report["verdict"] == verdict, (verdict, {path: op["diagnosis"] for path, op in red.items()})
 
 
+def with_frequencies(dtype, kept):
+    """Qwen2 in `dtype`, its frequencies in fp32, as from_pretrained leaves them, or rounded, as model.to(bfloat16) does."""
+    model, other = qwen2().to(dtype), qwen2() if kept else qwen2().to(torch.bfloat16)
+    for name in ("inv_freq", "original_inv_freq"):
+        model.rotary_emb._buffers[name] = other.rotary_emb._buffers[name]
+    return model
+
+
+@pytest.mark.parametrize("dtype", DTYPES.values(), ids=DTYPES)
+@pytest.mark.parametrize("rounds, name", [("port", "extra rounding"), ("reference", "missing rounding")])
+def test_frequencies_that_one_side_rounds_are_a_dtype_path(rounds, name, dtype, tmp_path):
+    reference, port = (recorded(with_frequencies(dtype, kept=side != rounds), tmp_path / f"{side}.h5") for side in ("reference", "port"))
+    report, red = judged(reference, port, tmp_path)
+    first = report["first_divergence"]
+    assert first["gate"] == "dtype_path" and first["path"].startswith("rotary_emb") and first["diagnosis"].startswith(f"{name} ("), red
+    assert rounds == "port" or "frequencies not rounded to BFloat16" in first["diagnosis"]
+
+
 def test_tables_of_positions_are_known_by_what_they_hold():
     rotary = by_exp(16, BASE)
     angles = torch.outer(torch.arange(40.), rotary.float())

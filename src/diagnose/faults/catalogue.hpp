@@ -101,6 +101,8 @@ void attention_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void mask_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void rope_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void rope_table_faults(const ProgramIndex& program, int index, Hypotheses& to);
+void rope_angle_faults(const ProgramIndex& program, int index, Hypotheses& to);
+void rope_frequency_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void cache_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void order_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void resize_faults(const ProgramIndex& program, int index, Hypotheses& to);

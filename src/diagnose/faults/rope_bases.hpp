@@ -1,0 +1,33 @@
+// Bases of rotary embeddings that a port may have taken.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "diagnose/faults/catalogue.hpp"
+#include "diagnose/faults/constants.hpp"
+
+namespace parity {
+
+/// A base to try: one that libraries use, or a factor of the recorded one.
+struct OtherBase {
+  double number;
+  bool is_factor;
+
+  std::string words() const;
+  /// Throws std::runtime_error where that is the recorded base `own`, or a listed one by a factor.
+  double of(double own) const;
+};
+
+/// Any other one, whose size is estimated.
+inline constexpr OtherBase kSlightlyOther{1 + kTried, true};
+inline constexpr const char* kDiffers = "base differs, tried x 1.01";
+
+std::vector<OtherBase> other_bases();
+bool is_listed(double base);
+
+/// Are cos and sin taken, at most so many ops further on, of what op `index`, a product, makes? Then it is positions by
+/// frequencies.
+bool makes_angles(const ProgramIndex& program, int index, int steps);
+inline constexpr int kStepsToAngles = 4;  // twice side by side, unsqueezed, in another dtype
+
+}  // namespace parity
