@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "core/error.hpp"
+#include "core/numbers_in_text.hpp"
 #include "core/precision.hpp"
 #include "trace/machine.hpp"
 
@@ -32,6 +33,20 @@ TEST_CASE("precision: unit roundoff is what one rounding of 1 + u to even loses"
     CHECK(at::scalar_tensor(1 + u, at::kDouble).to(dtype).item<double>() == 1.0);
     CHECK(at::scalar_tensor(1 + 1.01 * u, at::kDouble).to(dtype).item<double>() == 1 + 2 * u);
   }
+}
+
+TEST_CASE("numbers in text: each run of digits, but none longer than what is asked for") {
+  const auto found = [](std::string_view text, size_t longest) {
+    std::string numbers;
+    for (const auto& [begin, length] : numbers_in(text, longest))
+      numbers += std::string(text.substr(begin, length)) + " ";
+    return numbers;
+  };
+  CHECK(found("h.12.attn_3", 4) == "12 3 ");
+  CHECK(found("7", 4) == "7 ");
+  CHECK(found("a12345.6", 4) == "6 ");
+  CHECK(numbers_in("").empty());
+  CHECK(numbers_in("no number").empty());
 }
 
 TEST_CASE("machine: kernels are the recording's only when everything that libraries dispatch on is") {
