@@ -144,11 +144,25 @@ class Audit {
     row.explanations.push_back({fault.name, fault.detail, fault.gate, 1, 0, 1, 0});
   }
 
-  // Candidate tensors that no reference parameter was paired with.
+  // Does the candidate know none of the reference's names, as the file of an exported graph does?
+  bool nameless() const {
+    std::set<std::string> names;
+    for (const Parameter& p : all_.reference.parameters()) names.insert(p.name);
+    const std::vector<Parameter>& there = all_.candidate.parameters();
+    return std::none_of(there.begin(), there.end(), [&](const Parameter& p) { return names.contains(p.name); });
+  }
+
+  void warn(const char* what, const std::vector<std::string>& names) {
+    if (!names.empty()) result_.warnings.push_back(fmt::format("{}: {}", what, fmt::join(names, ", ")));
+  }
+
+  // Candidate tensors that no reference parameter was paired with. Single numbers among the constants of a graph (eps,
+  // a scale) belong to its formulas: every export of a right port would stay undecided.
   void add_extras() {
     std::set<size_t> used;
     for (const WeightPair& pair : result_.pairs) used.insert(pair.candidate);
-    std::vector<std::string> computed;
+    const bool graph = nameless();
+    std::vector<std::string> computed, numbers;
     for (size_t c = 0; c < all_.candidate.parameters().size(); ++c) {
       if (used.contains(c) || holds_rows_.contains(c)) continue;
       const Parameter& p = all_.candidate.parameters()[c];
@@ -161,6 +175,8 @@ class Audit {
             fmt::format("extra: {} is a copy of what the reference calls {} (tied)", p.name, copy));
       } else if (!is_float(p.dtype) || computed_by_name(p.name)) {
         computed.push_back(p.name);
+      } else if (graph && p.count() == 1) {
+        numbers.push_back(p.name);
       } else {
         OpResult row = head(p, all_.reference.parameters().size() + c);
         row.candidate_path = p.name;
@@ -171,8 +187,8 @@ class Audit {
         result_.rows.push_back(std::move(row));
       }
     }
-    if (!computed.empty())
-      result_.warnings.push_back(fmt::format("extra, computed and not trained: {}", fmt::join(computed, ", ")));
+    warn("extra, computed and not trained", computed);
+    warn("extra, single numbers of a graph whose names are its own, no parameters", numbers);
   }
 
   const Settlement& all_;

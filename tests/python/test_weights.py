@@ -280,6 +280,11 @@ def test_a_count_is_no_constant_of_a_graph(tmp_path):
     graph = {f"const_{i}": value.clone() for i, (name, value) in enumerate(state.items()) if not name.endswith("tracked")}
     status, rows, out = audit(tmp_path, state, {**graph, "const_100": torch.tensor(0.125)})
     assert "head.norm.num_batches_tracked" not in mapping(rows) and "another class" not in out
-    assert "computed, not trained, and without counterpart: head.norm.num_batches_tracked" in out and faults(rows) == {"const_100": ["extra"]} and status == 3
+    assert "computed, not trained, and without counterpart: head.norm.num_batches_tracked" in out and faults(rows) == {} and status == 0
+    assert "single numbers of a graph whose names are its own, no parameters: const_100" in out
+    status, rows, _ = audit(tmp_path, state, {**graph, "const_100": torch.tensor([0.125, 2])})  # a tensor has to be somebody's
+    assert faults(rows) == {"const_100": ["extra"]} and status == 3
+    status, rows, _ = audit(tmp_path, state, {**state, "scale": torch.tensor(0.125)})  # among names of the reference's: a parameter
+    assert faults(rows) == {"scale": ["extra"]} and status == 3
     status, rows, _ = audit(tmp_path, state, {**state, "head.norm.num_batches_tracked": torch.tensor(0.125)})  # of this very name
     assert status == 1 and "head.norm.num_batches_tracked" in faults(rows)
