@@ -89,6 +89,20 @@ TEST_CASE("report: fifty red rows are as many findings as they have causes") {
   CHECK(holds(test::read(folder / "recordings" / "recording.md"), "`blocks.25.to_q`, gate dtype"));
 }
 
+TEST_CASE("causes: a name that leaves much unexplained has its share in the title") {
+  Report r;
+  for (const double explained : {.46, .617}) {
+    r.ops.push_back(red(fmt::format("h.{}.attn", r.ops.size()), "attention", "RoPE theta", "base differs"));
+    r.ops.back().explanations.back().explained = explained;
+  }
+  const std::string name = "gate dtype_path, attention: RoPE theta: base differs";
+  CHECK(cause_title(causes(r).front()) == "2 rows, " + name + " (explains at most 62 % of the difference)");
+  r.ops.pop_back();
+  CHECK(cause_title(causes(r).front()) == "1 row, " + name + " (explains 46 % of the difference)");
+  r.ops.back().explanations.back().explained = .97;
+  CHECK(cause_title(causes(r).front()) == "1 row, " + name);
+}
+
 TEST_CASE("report: verdict and gate tell causes apart, the kind only where something failed") {
   Report r = port();
   r.ops[1].gate = Gate::logic;

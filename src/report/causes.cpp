@@ -12,6 +12,7 @@ namespace parity {
 namespace {
 
 constexpr size_t kLongestName = 140;  // characters of a diagnosis that serves as a name
+constexpr double kMostOfIt = .9;      // of the squared difference: a name for less is one with its share beside it
 
 /// A diagnosis without a named change that says the same in many rows.
 struct Unnamed {
@@ -55,11 +56,8 @@ std::string without_numbers(const std::string& text) {
   return shortened_text(out, kLongestName);
 }
 
-bool red(const OpResult& op) { return op.verdict == Verdict::fail || op.verdict == Verdict::shape; }
-
-}  // namespace
-
-std::string cause_name(const OpResult& op) {
+// The named change that the diagnosis begins with; nullptr.
+const Explanation* named_change(const OpResult& op) {
   const Explanation* named = nullptr;
   for (const Explanation& e : op.explanations) {
     if (!op.diagnosis.starts_with(e.fault)) continue;
@@ -67,7 +65,25 @@ std::string cause_name(const OpResult& op) {
     if (same || named == nullptr) named = &e;
     if (same) break;
   }
-  if (named != nullptr) {
+  return named;
+}
+
+// " (explains 62 % of the difference)" where that is not most of it: what else differs there has no name.
+std::string in_part(const Cause& cause) {
+  double explained = 0;
+  for (const OpResult* row : cause.rows)
+    if (const Explanation* named = named_change(*row)) explained = std::max(explained, named->explained);
+  if (explained == 0 || explained >= kMostOfIt) return "";
+  return fmt::format(" (explains {}{:.0f} % of the difference)", cause.rows.size() > 1 ? "at most " : "",
+                     100 * explained);
+}
+
+bool red(const OpResult& op) { return op.verdict == Verdict::fail || op.verdict == Verdict::shape; }
+
+}  // namespace
+
+std::string cause_name(const OpResult& op) {
+  if (const Explanation* named = named_change(op)) {
     const std::string detail = without_places(named->detail);
     return detail.empty() ? named->fault : fmt::format("{}: {}", named->fault, detail);
   }
@@ -104,7 +120,7 @@ std::string cause_title(const Cause& cause) {
   std::string out = fmt::format("{} {}", cause.rows.size(), cause.rows.size() == 1 ? "row" : "rows");
   if (cause.gate != Gate::none) out += ", gate " + gate_name(cause.gate);
   if (!cause.kind.empty()) out += ", " + cause.kind;
-  return fmt::format("{}: {}", out, cause.name);
+  return fmt::format("{}: {}{}", out, cause.name, in_part(cause));
 }
 
 std::string pairing_text(const OpResult& op) {
