@@ -95,6 +95,7 @@ class Matcher {
     Finding f{h.fault, h.detail, h.gate, h.fixed_amplitude, fit({candidate_, base}, direction, white_too), 0};
     f.rank = h.rank;
     f.by_elements = h.by_elements;
+    f.more_exact = h.more_exact;
     f.noise = noise_ / difference_;
     if (!(f.fit.size > 0)) return;
     const bool possible = h.least <= f.fit.amplitude && f.fit.amplitude <= h.most;

@@ -232,7 +232,7 @@ class PortJudge {
 
   // Below every limit of size: a change that is known by its direction.
   bool named() {
-    if (best_ == nullptr || e_.forced.difference_norm == 0) return false;
+    if (best_ == nullptr || best_->more_exact || e_.forced.difference_norm == 0) return false;
     const bool half = is_half(e_.reference_dtype),
                sure = best_->fixed_amplitude && best_->explained() > limits_.same_bits.value;
     const double size = best_->fit.size, library = limits_.elementwise_library.value * unit_;

@@ -11,6 +11,7 @@ from diffusers.models.attention import BasicTransformerBlock
 from diffusers.models.embeddings import SinusoidalPositionalEmbedding
 from test_moved_boundaries import judged, spread
 
+import parity_probe
 from parity_probe import position_tables
 
 PLACES = 600
@@ -141,6 +142,31 @@ def test_frequencies_that_one_side_rounds_are_a_dtype_path(rounds, name, dtype, 
     first = report["first_divergence"]
     assert first["gate"] == "dtype_path" and first["path"].startswith("rotary_emb") and first["diagnosis"].startswith(f"{name} ("), red
     assert rounds == "port" or "frequencies not rounded to BFloat16" in first["diagnosis"]
+
+
+def without_tables(model, file, inputs):
+    """A port's recording of its layers' results, without cosines and sines."""
+    with parity_probe.Writer(file) as w, torch.no_grad():
+        def keep(name):
+            def hook(_, args, out):
+                w.write(name, out[0] if isinstance(out, tuple) else out)
+            return hook
+        for name, module in model.named_modules():
+            if name.startswith("layers."):
+                module.register_forward_hook(keep(name))
+        w.write("", model(**inputs).last_hidden_state)
+    return file
+
+
+@pytest.mark.parametrize("places", [24, PLACES])
+def test_frequencies_in_full_are_no_fault_within_the_limits(places, tmp_path):
+    """A port that computes its own is nearer to the formula than a reference that rounds them: over few positions that is less than the rounding of q and k."""
+    inputs = {"input_ids": IDS[:, :places]}
+    reference = nameless.record(with_frequencies(torch.bfloat16, kept=False), tmp_path / "reference.h5", inputs)
+    port = without_tables(with_frequencies(torch.bfloat16, kept=True), tmp_path / "port.h5", inputs)
+    report, red = judged(reference, port, tmp_path)
+    assert report["verdict"] == ("pass" if places < PLACES else "fail"), {path: op["diagnosis"] for path, op in red.items()}
+    assert places < PLACES or "frequencies not rounded to BFloat16" in report["first_divergence"]["diagnosis"], report["first_divergence"]
 
 
 def test_tables_of_positions_are_known_by_what_they_hold():

@@ -55,7 +55,10 @@ struct Frequencies {
     const at::Tensor place = at::arange(each.size(-1), each.options()).div(side_by_side).floor().remainder(half);
     return each.narrow(-1, 0, 1) * (-ratio * place).exp();
   }
-  bool scaled() const { return (plain() / each - 1).abs().max().item<double>() >= kRecognition.listed; }
+  bool scaled() const { return scaled(plain()); }
+  bool scaled(const at::Tensor& law) const {
+    return (law / each - 1).abs().max().item<double>() >= kRecognition.listed;
+  }
 
   at::Tensor each;
   int64_t side_by_side = 1, half = 0;
@@ -76,8 +79,9 @@ at::Tensor not_scaled(const at::Tensor& angles) {
 // Where the scaling begins at the second frequency, the ratio of the first two does not give the base.
 at::Tensor not_scaled_of(const at::Tensor& angles, double base) {
   const Frequencies f(angles);
-  if (!f.scaled()) throw std::runtime_error("not scaled as it is");
-  return angles * (f.plain(std::log(base) / static_cast<double>(f.half)) / f.each);
+  const at::Tensor law = f.plain(std::log(base) / static_cast<double>(f.half));
+  if (!f.scaled() || !f.scaled(law)) throw std::runtime_error("not scaled as it is");  // perhaps rounded to half width
+  return angles * (law / f.each);
 }
 
 struct AngleChange {
