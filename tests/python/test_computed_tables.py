@@ -25,6 +25,11 @@ def qwen2():
         vocab_size=97, hidden_size=48, intermediate_size=80, num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=1, max_position_embeddings=1024, use_cache=False)))
 
 
+def apertus():   # frequencies scaled for longer texts, as Llama 3's
+    return spread(transformers.ApertusForCausalLM(transformers.ApertusConfig(
+        vocab_size=97, hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=512, use_cache=False)).model)
+
+
 def gptj():
     return spread(transformers.GPTJModel(transformers.GPTJConfig(vocab_size=97, n_positions=1024, n_embd=48, n_layer=2, n_head=2, rotary_dim=16, n_inner=80, use_cache=False)))
 
@@ -126,9 +131,9 @@ def test_a_table_that_a_state_dict_keeps(dtype, tmp_path):
         assert report["verdict"] == verdict, (verdict, {path: op["diagnosis"] for path, op in red.items()})
 
 
-def with_frequencies(dtype, kept):
-    """Qwen2 in `dtype`, its frequencies in fp32, as from_pretrained leaves them, or rounded, as model.to(bfloat16) does."""
-    model, other = qwen2().to(dtype), qwen2() if kept else qwen2().to(torch.bfloat16)
+def with_frequencies(dtype, kept, make=qwen2):
+    """A model in `dtype`, its frequencies in fp32, as from_pretrained leaves them, or rounded, as model.to(bfloat16) does."""
+    model, other = make().to(dtype), make() if kept else make().to(torch.bfloat16)
     for name in ("inv_freq", "original_inv_freq"):
         model.rotary_emb._buffers[name] = other.rotary_emb._buffers[name]
     return model
@@ -158,12 +163,12 @@ def without_tables(model, file, inputs):
     return file
 
 
-@pytest.mark.parametrize("places", [24, PLACES])
-def test_frequencies_in_full_are_no_fault_within_the_limits(places, tmp_path):
+@pytest.mark.parametrize("make, places", [(qwen2, 24), (apertus, 64), (qwen2, PLACES)])
+def test_frequencies_in_full_are_no_fault_within_the_limits(make, places, tmp_path):
     """A port that computes its own is nearer to the formula than a reference that rounds them: over few positions that is less than the rounding of q and k."""
     inputs = {"input_ids": IDS[:, :places]}
-    reference = nameless.record(with_frequencies(torch.bfloat16, kept=False), tmp_path / "reference.h5", inputs)
-    port = without_tables(with_frequencies(torch.bfloat16, kept=True), tmp_path / "port.h5", inputs)
+    reference = nameless.record(with_frequencies(torch.bfloat16, False, make), tmp_path / "reference.h5", inputs)
+    port = without_tables(with_frequencies(torch.bfloat16, True, make), tmp_path / "port.h5", inputs)
     report, red = judged(reference, port, tmp_path)
     assert report["verdict"] == ("pass" if places < PLACES else "fail"), {path: op["diagnosis"] for path, op in red.items()}
     assert places < PLACES or "frequencies not rounded to BFloat16" in report["first_divergence"]["diagnosis"], report["first_divergence"]

@@ -29,7 +29,7 @@ struct FaultHypothesis {
   int rank = 0;             // among hypotheses that explain equally well the lowest is named
   bool arithmetic = false;  // below the cast (arithmetic.hpp): told from its like by how many elements it gives bitwise
   bool by_elements = false;  // of numbers that are held: it is explained element by element or it is not there
-  bool more_exact = false;   // than the reference: names what is beyond a limit, and fails nothing below
+  bool more_exact = false;   // perhaps, than the reference: names what is beyond a limit, and fails nothing below
   bool gross = false;        // moves values by far more than any rounding of their width: other weights altogether
   double least = -std::numeric_limits<double>::infinity();  // amplitudes of a free size beyond which there is no such
   double most = std::numeric_limits<double>::infinity();    // change: an eps is positive, and small

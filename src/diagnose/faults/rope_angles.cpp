@@ -89,6 +89,7 @@ struct AngleChange {
   std::string what;
   std::function<at::Tensor(const at::Tensor&)> of;
   bool fixed = true;
+  bool slight = false;  // like what rounding the frequencies does
 };
 
 std::vector<AngleChange> angle_changes(const std::vector<int64_t>& shape) {
@@ -102,11 +103,12 @@ std::vector<AngleChange> angle_changes(const std::vector<int64_t>& shape) {
                          [by](const at::Tensor& a) { return a + by * a / a.narrow(-1, 0, 1); }});
   for (const OtherBase& base : other_bases())
     changes.push_back({"RoPE theta", base.words(), [base](const at::Tensor& a) { return rotated_by(a, base); }});
-  changes.push_back({"RoPE theta", kDiffers, [](const at::Tensor& a) { return rotated_by(a, kSlightlyOther); }, false});
-  changes.push_back({"RoPE theta", "frequencies by their base alone, none of them scaled", not_scaled});
+  changes.push_back(
+      {"RoPE theta", kDiffers, [](const at::Tensor& a) { return rotated_by(a, kSlightlyOther); }, false, true});
+  changes.push_back({"RoPE theta", "frequencies by their base alone, none of them scaled", not_scaled, true, true});
   for (const double base : kRopeBases)
     changes.push_back({"RoPE theta", fmt::format("frequencies of base {:g}, none of them scaled", base),
-                       [base](const at::Tensor& a) { return not_scaled_of(a, base); }});
+                       [base](const at::Tensor& a) { return not_scaled_of(a, base); }, true, true});
   return changes;
 }
 
@@ -119,12 +121,14 @@ void angles(const ProgramIndex& program, int index, Hypotheses& to) {
   if (other >= 0 && other < index) return;  // offered at the first of the two
   const Value* value = program.value(input);
   if (value == nullptr || value->shape.size() < 2) return;
+  const bool rounded = has_rounded_frequencies(program, index);
   for (const AngleChange& change : angle_changes(value->shape)) {
     const Rewrite rewrite = [of = change.of](OpCall& call) {
       call.set("self", of(call.tensor("self")));
       return call.run_again();
     };
     add_fault(to, program, index, change.fault, change.what, rewrite, change.fixed);
+    to.back().more_exact = rounded && change.slight;
     if (other >= 0) to.back().deviation.rewrites[other] = rewrite;
   }
 }
@@ -145,11 +149,13 @@ bool are_made(const ProgramIndex& program, int index) {
 // Positions by frequencies, where angles are a module's result, or are read by more than one pair of cos and sin.
 void made_angles(const ProgramIndex& program, int index, Hypotheses& to) {
   if (!are_product(program, index)) return;
-  const Op& op = program.op(index);
-  for (const AngleChange& change : angle_changes(op.outputs[0]->shape))
+  const bool rounded = has_rounded_frequencies(program, index);
+  for (const AngleChange& change : angle_changes(program.op(index).outputs[0]->shape)) {
     add_fault(
         to, program, index, change.fault, change.what,
         [of = change.of](OpCall& call) { return Results{of(*call.run_again()[0])}; }, change.fixed);
+    to.back().more_exact = rounded && change.slight;
+  }
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "core/dtype_kind.hpp"
 #include "diagnose/limits.hpp"
 
 namespace parity {
@@ -41,6 +42,29 @@ bool makes_angles(const ProgramIndex& program, int index, int steps) {
   if (op.kind != "mul" && op.kind != "bmm" && op.kind != "mm") return false;
   if (op.outputs.empty() || !op.outputs[0] || op.outputs[0]->shape.size() < 2) return false;
   return program.ahead(index, "cos", steps) >= 0 || program.ahead(index, "sin", steps) >= 0;
+}
+
+const Leaf* stored_frequencies(const ProgramIndex& program, int index, size_t position) {
+  int64_t id = program.argument(index, position);
+  for (int steps = 0; id >= 0 && steps <= kStepsToAngles; ++steps) {
+    if (const Leaf* leaf = program.leaf(id)) return at::isFloatingType(leaf->value.dtype) ? leaf : nullptr;
+    const int made = program.producer(id);
+    if (made < 0 || (!program.op(made).view && program.op(made).kind != "_to_copy")) return nullptr;
+    id = program.argument(made, 0);
+  }
+  return nullptr;
+}
+
+bool has_rounded_frequencies(const ProgramIndex& program, int index) {
+  for (const char* kind : {"mul", "bmm", "mm"}) {
+    const int product = program.behind(index, kind, kStepsToAngles);
+    if (product < 0 || !makes_angles(program, product, kStepsToAngles)) continue;
+    for (const size_t position : {0, 1})
+      if (const Leaf* leaf = stored_frequencies(program, product, position);
+          leaf != nullptr && is_half(leaf->value.dtype))
+        return true;
+  }
+  return false;
 }
 
 }  // namespace parity

@@ -30,4 +30,11 @@ bool is_listed(double base);
 bool makes_angles(const ProgramIndex& program, int index, int steps);
 inline constexpr int kStepsToAngles = 4;  // twice side by side, unsqueezed, in another dtype
 
+/// The stored numbers that argument `position` of op `index` holds, in another shape or dtype; nullptr.
+const Leaf* stored_frequencies(const ProgramIndex& program, int index, size_t position);
+
+/// Are the frequencies of the angles that op `index` makes, or reads, stored in half width? Then a little of another
+/// base is what their rounding is.
+bool has_rounded_frequencies(const ProgramIndex& program, int index);
+
 }  // namespace parity

@@ -16,18 +16,6 @@ namespace {
 
 constexpr int64_t kFewest = 4;  // frequencies: fewer are in half width by chance
 
-// The stored numbers that argument `position` holds, in another shape or dtype; nullptr.
-const Leaf* stored(const ProgramIndex& program, int index, size_t position) {
-  int64_t id = program.argument(index, position);
-  for (int steps = 0; id >= 0 && steps <= kStepsToAngles; ++steps) {
-    if (const Leaf* leaf = program.leaf(id)) return at::isFloatingType(leaf->value.dtype) ? leaf : nullptr;
-    const int made = program.producer(id);
-    if (made < 0 || (!program.op(made).view && program.op(made).kind != "_to_copy")) return nullptr;
-    id = program.argument(made, 0);
-  }
-  return nullptr;
-}
-
 // The base of which `f` are the frequencies base^(-i / n), rounded: each of them allows an interval, and of what they
 // all allow the number of fewest digits is it.
 std::optional<double> base_of_rounded(const at::Tensor& f, double roundoff) {
@@ -85,7 +73,7 @@ void add(const ProgramIndex& program, int index, const char* fault, const std::s
 void rope_frequency_faults(const ProgramIndex& program, int index, Hypotheses& to) {
   if (!makes_angles(program, index, kStepsToAngles)) return;
   for (const size_t position : {0, 1}) {
-    const Leaf* leaf = stored(program, index, position);
+    const Leaf* leaf = stored_frequencies(program, index, position);
     if (leaf == nullptr) continue;
     for (const at::ScalarType half : {at::kBFloat16, at::kHalf}) {
       if (!program.half())  // of programs in half width every stored number is tried (casts.cpp)
