@@ -137,14 +137,9 @@ void rounded_leaves(const ProgramIndex& program, int index, at::ScalarType half,
   const Op& op = program.op(index);
   std::vector<size_t> weights;
   for (size_t position = 0; position < op.args.size() && position < 4; ++position) {
-    int64_t id = program.argument(index, position);
-    for (int steps = 0; id >= 0 && steps < 4 && program.leaf(id) == nullptr; ++steps) {
-      const int made = program.producer(id);
-      const bool passes = made >= 0 && (program.op(made).view || program.op(made).kind == "_to_copy");
-      id = passes ? program.argument(made, 0) : -1;
-    }
-    const Value* value = program.value(program.argument(index, position));
-    if (id >= 0 && program.leaf(id) != nullptr && value != nullptr &&
+    const int64_t id = program.argument(index, position);
+    const Value* value = program.value(id);
+    if (program.leaf_behind(id, 4, true) != nullptr && value != nullptr &&
         (value->dtype == at::kFloat || value->dtype == at::kDouble))
       weights.push_back(position);
   }

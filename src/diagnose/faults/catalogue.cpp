@@ -66,11 +66,11 @@ const Leaf* ProgramIndex::leaf(int64_t id) const {
   return found == leaves_.end() ? nullptr : found->second;
 }
 
-const Leaf* ProgramIndex::leaf_behind(int64_t id, int views) const {
+const Leaf* ProgramIndex::leaf_behind(int64_t id, int views, bool casts) const {
   for (; id >= 0; --views) {
     if (const Leaf* found = leaf(id)) return found;
     const int made = producer(id);
-    if (views == 0 || made < 0 || !op(made).view) return nullptr;
+    if (views == 0 || made < 0 || !(op(made).view || (casts && op(made).kind == "_to_copy"))) return nullptr;
     id = argument(made, 0);
   }
   return nullptr;

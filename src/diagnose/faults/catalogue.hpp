@@ -54,8 +54,8 @@ class ProgramIndex {
   const Value* value(int64_t id) const;
   /// The leaf with that value id, or nullptr.
   const Leaf* leaf(int64_t id) const;
-  /// That leaf, or the one that value `id` is at most so many `views` away from; nullptr.
-  const Leaf* leaf_behind(int64_t id, int views) const;
+  /// That leaf, or the one that value `id` is at most so many `views` away from, or views and casts; nullptr.
+  const Leaf* leaf_behind(int64_t id, int views, bool casts = false) const;
   /// Value ids among op `index`'s arguments, in order.
   const std::vector<int64_t>& reads(int index) const { return reads_[index]; }
   /// Value id of argument number `position`, -1 when it is not a tensor.

@@ -140,7 +140,7 @@ bool are_product(const ProgramIndex& program, int index) {
 
 // Is what op `index`, a cosine, is taken of made so?
 bool are_made(const ProgramIndex& program, int index) {
-  for (const char* kind : {"mul", "bmm", "mm"})
+  for (const std::string_view kind : kAngleProducts)
     if (const int made = program.behind(index, kind, kStepsToAngles); made >= 0 && are_product(program, made))
       return true;
   return false;

@@ -39,24 +39,18 @@ std::vector<OtherBase> other_bases() {
 
 bool makes_angles(const ProgramIndex& program, int index, int steps) {
   const Op& op = program.op(index);
-  if (op.kind != "mul" && op.kind != "bmm" && op.kind != "mm") return false;
+  if (std::find(kAngleProducts.begin(), kAngleProducts.end(), op.kind) == kAngleProducts.end()) return false;
   if (op.outputs.empty() || !op.outputs[0] || op.outputs[0]->shape.size() < 2) return false;
   return program.ahead(index, "cos", steps) >= 0 || program.ahead(index, "sin", steps) >= 0;
 }
 
 const Leaf* stored_frequencies(const ProgramIndex& program, int index, size_t position) {
-  int64_t id = program.argument(index, position);
-  for (int steps = 0; id >= 0 && steps <= kStepsToAngles; ++steps) {
-    if (const Leaf* leaf = program.leaf(id)) return at::isFloatingType(leaf->value.dtype) ? leaf : nullptr;
-    const int made = program.producer(id);
-    if (made < 0 || (!program.op(made).view && program.op(made).kind != "_to_copy")) return nullptr;
-    id = program.argument(made, 0);
-  }
-  return nullptr;
+  const Leaf* leaf = program.leaf_behind(program.argument(index, position), kStepsToAngles, true);
+  return leaf != nullptr && at::isFloatingType(leaf->value.dtype) ? leaf : nullptr;
 }
 
 bool has_rounded_frequencies(const ProgramIndex& program, int index) {
-  for (const char* kind : {"mul", "bmm", "mm"}) {
+  for (const std::string_view kind : kAngleProducts) {
     const int product = program.behind(index, kind, kStepsToAngles);
     if (product < 0 || !makes_angles(program, product, kStepsToAngles)) continue;
     for (const size_t position : {0, 1})

@@ -1,6 +1,8 @@
 // Bases of rotary embeddings that a port may have taken.
 #pragma once
+#include <array>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "diagnose/faults/catalogue.hpp"
@@ -24,6 +26,9 @@ inline constexpr const char* kDiffers = "base differs, tried x 1.01";
 
 std::vector<OtherBase> other_bases();
 bool is_listed(double base);
+
+/// Kinds of ops that multiply positions and frequencies.
+inline constexpr std::array<std::string_view, 3> kAngleProducts{"mul", "bmm", "mm"};
 
 /// Are cos and sin taken, at most so many ops further on, of what op `index`, a product, makes? Then it is positions by
 /// frequencies.
