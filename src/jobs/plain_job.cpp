@@ -16,6 +16,7 @@
 #include "measure/local.hpp"
 #include "measure/measure.hpp"
 #include "pair/by_content.hpp"
+#include "pair/layout_advice.hpp"
 
 namespace parity {
 namespace {
@@ -121,8 +122,8 @@ class PlainJob {
     if (!value.defined()) return set(row, Verdict::shape, problem);
     if (value.sizes() != expected.sizes())
       return set(row, Verdict::shape,
-                 fmt::format("shape differs: reference {}, candidate {}", c10::str(expected.sizes()),
-                             c10::str(value.sizes())));
+                 fmt::format("shape differs: reference {}, candidate {}{}", c10::str(expected.sizes()),
+                             c10::str(value.sizes()), shape_advice(row.path, expected, row.candidate_path, value)));
     if (is_float(expected.scalar_type()) != is_float(value.scalar_type()) ||
         expected.is_complex() != value.is_complex() ||
         (expected.scalar_type() == at::kBool) != (value.scalar_type() == at::kBool))

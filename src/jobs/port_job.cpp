@@ -124,8 +124,9 @@ class PortJob {
       return replacements;
     }
     OpResult row = describe(*pair);
-    const at::Tensor value = aligned(*pair, row);
-    judge(std::move(row), value, event, recorded.defined() ? recorded : event.computed[kOwn]);
+    const at::Tensor own = recorded.defined() ? recorded : event.computed[kOwn];
+    const at::Tensor value = aligned(*pair, row, own);
+    judge(std::move(row), value, event, own);
     if (!value.defined() || !pair->goes_on) return replacements;
     std::fill(replacements.begin(), replacements.begin() + kOwn, value);
     replacements[kPerturbed] = perturbed(value, event.boundary);
@@ -149,22 +150,20 @@ class PortJob {
     }
   }
 
-  // The candidate's tensor in the reference's layout; undefined, and the row judged, when the shapes do not fit.
-  at::Tensor aligned(const PortPair& pair, OpResult& row) const {
+  // The candidate's tensor in the reference's layout; undefined, and the row judged, when the shapes do not fit. `own`:
+  // the reference's.
+  at::Tensor aligned(const PortPair& pair, OpResult& row, const at::Tensor& own) const {
     const Fitted fit = pair.layout.fit_reference(candidate_[pair.candidate].load());  // a damaged file ends the run
     const at::Tensor& value = fit.tensor;
     if (value.defined() && value.sizes().vec() == row.shape) return value;
     row.diagnosis = fit.problem;
     if (value.defined())
-      row.diagnosis = fmt::format("shape differs: reference {}, candidate {}{}", c10::str(at::IntArrayRef(row.shape)),
-                                  c10::str(value.sizes()), advice(pair, row, value));
+      row.diagnosis = fmt::format(
+          "shape differs: reference {}, candidate {}{}", c10::str(at::IntArrayRef(row.shape)), c10::str(value.sizes()),
+          pair.layout.text().empty() ? shape_advice(row.path, own, row.candidate_path, value) : "");
     row.verdict = Verdict::shape;
     row.gate = Gate::structure;
     return {};
-  }
-
-  static std::string advice(const PortPair& pair, const OpResult& row, const at::Tensor& value) {
-    return pair.layout.text().empty() ? layout_advice(row.path, row.shape, row.candidate_path, value.sizes()) : "";
   }
 
   OpResult describe(const PortPair& pair) const {
@@ -209,7 +208,7 @@ class PortJob {
 
   at::Tensor candidate_value(size_t boundary) const {
     OpResult unused = describe(*by_boundary_[boundary]);
-    return aligned(*by_boundary_[boundary], unused);
+    return aligned(*by_boundary_[boundary], unused, {});
   }
 
   const std::vector<FaultHypothesis>& started() const {

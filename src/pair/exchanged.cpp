@@ -42,7 +42,7 @@ bool better_exchanged(ForcedPairs& forced, const Program& reference, size_t one,
   const auto mine = forced.theirs(one), yours = forced.theirs(other);
   const Value &here = reference.boundaries[one].value, &there = reference.boundaries[other].value;
   if (!mine || !yours || here.shape != there.shape || here.id == there.id) return false;
-  const std::vector<bool> marked = forced.marked_without(forced.count());
+  const std::vector<bool> marked = forced.marked();
   std::vector<size_t> next = forced.followers(marked, one), more = forced.followers(marked, other), all;
   std::set_union(next.begin(), next.end(), more.begin(), more.end(), std::back_inserter(all));
   if (all.empty()) return false;
@@ -60,7 +60,7 @@ bool share(const std::vector<size_t>& one, const std::vector<size_t>& other) {
 }  // namespace
 
 void exchange_siblings(ForcedPairs& forced, const Program& reference) {
-  const auto before = reference.marked_ancestors(forced.marked_without(forced.count()));
+  const auto before = reference.marked_ancestors(forced.marked());
   std::vector<std::vector<size_t>> after(forced.count());
   std::vector<size_t> guessed;
   for (size_t b = 0; b < forced.count(); ++b) {

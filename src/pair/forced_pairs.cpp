@@ -17,8 +17,12 @@ ForcedPairs::ForcedPairs(PortPairing& pairing, const Dump& dump, const Program& 
       reference_(reference),
       candidate_(candidate),
       paired_(reference.boundaries.size(), nullptr),
-      work_of_ops_(work_of_ops(reference)) {
-  for (PortPair& pair : pairing.pairs) paired_[pair.boundary] = &pair;
+      work_of_ops_(work_of_ops(reference)),
+      flow_(analyse_flow(reference)) {
+  for (PortPair& pair : pairing.pairs) {
+    paired_[pair.boundary] = &pair;
+    by_memory_[memory_of(pair.boundary)].push_back(pair.boundary);
+  }
   replay(dump, reference, {}, [&](size_t b, const at::Tensor& value) -> std::optional<at::Tensor> {
     if (paired_[b] == nullptr || !at::isFloatingType(value.scalar_type())) return std::nullopt;
     auto own = theirs(b);
@@ -38,10 +42,38 @@ std::optional<at::Tensor> ForcedPairs::theirs(size_t b) const {
   return value;
 }
 
-std::vector<bool> ForcedPairs::marked_without(size_t b) const {
+int64_t ForcedPairs::memory_of(size_t b) const {
+  const int64_t id = reference_.boundaries[b].value.id;
+  const auto root = flow_.root.find(id);
+  return root == flow_.root.end() ? id : root->second;
+}
+
+std::vector<size_t> ForcedPairs::names_of(size_t b) const {
+  std::vector<size_t> names{b};
+  const int64_t memory = memory_of(b);
+  const auto others = by_memory_.find(memory);
+  if (paired_[b] == nullptr || others == by_memory_.end() || flow_.last_write.contains(memory)) return names;
+  std::optional<at::Tensor> tensor;
+  for (const size_t other : others->second) {
+    if (other == b || paired_[other] == nullptr) continue;
+    if (!tensor && !(tensor = theirs(b))) return names;
+    const auto value = theirs(other);
+    if (value && value->numel() == tensor->numel() && at::equal(value->flatten(), tensor->flatten()))
+      names.push_back(other);
+  }
+  return names;
+}
+
+std::vector<bool> ForcedPairs::marked() const {
   std::vector<bool> marked(paired_.size());
-  for (size_t i = 0; i < marked.size(); ++i) marked[i] = i != b && paired_[i] != nullptr;
+  for (size_t i = 0; i < marked.size(); ++i) marked[i] = paired_[i] != nullptr;
   return marked;
+}
+
+std::vector<bool> ForcedPairs::marked_without(size_t b) const {
+  std::vector<bool> left = marked();
+  for (const size_t name : names_of(b)) left[name] = false;
+  return left;
 }
 
 std::vector<size_t> ForcedPairs::followers(const std::vector<bool>& marked, size_t from) const {
@@ -56,8 +88,8 @@ std::vector<size_t> ForcedPairs::followers(const std::vector<bool>& marked, size
   return found;
 }
 
-OffByBoundary ForcedPairs::off_on(const PartOnPairs& part, std::map<int64_t, at::Tensor> given,
-                                  const at::Tensor* tensor, OffByBoundary* near) {
+OffByBoundary ForcedPairs::off_on(const PartOnPairs& part, std::map<int64_t, at::Tensor> given, const Look& look,
+                                  std::optional<size_t> free) {
   ReplayOptions options;
   options.part = part.part;
   options.given = std::move(given);
@@ -68,8 +100,8 @@ OffByBoundary ForcedPairs::off_on(const PartOnPairs& part, std::map<int64_t, at:
   OffByBoundary off;
   try {
     replay(dump_, reference_, options, [&](size_t t, const at::Tensor& value) -> std::optional<at::Tensor> {
-      if (paired_[t] == nullptr) {
-        if (near != nullptr) (*near)[t] = distance(value, *tensor);
+      if (paired_[t] == nullptr || t == free) {
+        if (look) look(t, value);
         return std::nullopt;
       }
       auto own = theirs(t);
@@ -82,14 +114,21 @@ OffByBoundary ForcedPairs::off_on(const PartOnPairs& part, std::map<int64_t, at:
   return off;
 }
 
+bool ForcedPairs::worse(const OffByBoundary& off) const {
+  return std::any_of(off.begin(), off.end(), [&](const auto& at) {
+    const auto before = off_.find(at.first);
+    return before != off_.end() && at.second > kPairLimits.moved.far && at.second > before->second;
+  });
+}
+
 int ForcedPairs::healed(const OffByBoundary& off) const {
+  if (worse(off)) return 0;
   const MovedLimits& limits = kPairLimits.moved;
   int count = 0;
   for (const auto& [t, now] : off) {
     const auto found = off_.find(t);
     if (found == off_.end()) continue;
     const double before = found->second;
-    if (now > limits.far && now > before) return 0;
     count += before > limits.far && now <= limits.far && now * limits.clearly <= before;
   }
   return count;

@@ -1,5 +1,6 @@
 // One replay of the reference's program on the candidate's values, and parts of it again under other pairs.
 #pragma once
+#include <functional>
 #include <map>
 #include <optional>
 #include <vector>
@@ -7,6 +8,7 @@
 #include "pair/candidate.hpp"
 #include "pair/part_on_pairs.hpp"
 #include "pair/port_pairing.hpp"
+#include "trace/flow.hpp"
 
 namespace parity {
 
@@ -27,6 +29,11 @@ class ForcedPairs {
   double off(size_t b) const { return off_.at(b); }
   /// The candidate's value in the reference's layout; nullopt when its shape does not fit.
   std::optional<at::Tensor> theirs(size_t b) const;
+  /// b, and the other paired boundaries that are its value on both sides: a view of it, a module that returns it.
+  std::vector<size_t> names_of(size_t b) const;
+  /// By boundary: is it paired?
+  std::vector<bool> marked() const;
+  /// The same without `names_of(b)`.
   std::vector<bool> marked_without(size_t b) const;
   /// The next paired values that are computed from `from`, in execution order.
   std::vector<size_t> followers(const std::vector<bool>& marked, size_t from) const;
@@ -35,10 +42,13 @@ class ForcedPairs {
   PartOnPairs part_to(const std::vector<size_t>& targets, const std::vector<bool>& marked) const {
     return part_on_pairs(reference_, marked, targets, work_of_ops_);
   }
-  /// How far the part's paired values are off when these are given; empty when it cannot run alone. `near`: by unpaired
-  /// boundary that the part visits, how far `tensor` is from its value.
-  OffByBoundary off_on(const PartOnPairs& part, std::map<int64_t, at::Tensor> given, const at::Tensor* tensor = nullptr,
-                       OffByBoundary* near = nullptr);
+  using Look = std::function<void(size_t boundary, const at::Tensor& value)>;
+  /// How far the part's paired values are off when these are given; empty when it cannot run alone. `look` sees the
+  /// value of each unpaired boundary that the part visits, and that of `free`, whose pair is left out.
+  OffByBoundary off_on(const PartOnPairs& part, std::map<int64_t, at::Tensor> given, const Look& look = nullptr,
+                       std::optional<size_t> free = std::nullopt);
+  /// Is some value off by far that was less so?
+  bool worse(const OffByBoundary& off) const;
   /// Values that were off by far and agree so, if none is worse; else 0.
   int healed(const OffByBoundary& off) const;
 
@@ -52,11 +62,15 @@ class ForcedPairs {
   static double distance(const at::Tensor& here, const at::Tensor& there);
 
  private:
+  int64_t memory_of(size_t b) const;
+
   const Dump& dump_;
   const Program& reference_;
   const std::vector<CandidateTensor>& candidate_;
   std::vector<PortPair*> paired_;  // by boundary
   const std::vector<double> work_of_ops_;
+  const Flow flow_;
+  std::map<int64_t, std::vector<size_t>> by_memory_;  // paired boundaries, by the first value with that memory
   OffByBoundary off_;
 };
 

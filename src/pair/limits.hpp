@@ -137,7 +137,11 @@ struct MovedLimits {
   Constant exchanged{
       2, "times nearer, for siblings paired crosswise: two wrong values in place of right ones bring none nearer"};
   Constant places{12, "of the same shape between two pairs: more than a norm's or a feed-forward layer's ops"};
-  Constant most{32, "stretches searched: a port that is off in more places has another fault"};
+  Constant most{32, "stretches searched in vain: a port that is off in more places has another fault"};
+  Constant folded{
+      .01, "relative L2 that constants leave: two roundings to bf16 and a weight's, .0017 each, and as much again"};
+  Constant folded_elements{8, "of a channel, for which two constants are fitted: chance leaves .01 of none"};
+  Constant shown{3, "of the values that moved alike are named in a note"};
   Constant work{1e11, "multiplications, some 3 s on two cores: half of what trials may take"};
 };
 

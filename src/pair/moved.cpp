@@ -8,11 +8,21 @@
 #include <set>
 #include <string>
 
+#include "pair/folded.hpp"
 #include "pair/forced_pairs.hpp"
 #include "pair/limits.hpp"
 
 namespace parity {
 namespace {
+
+// "; nor are 11 more like it: a, b, c, …"
+std::string others_of(const std::vector<std::string>& names) {
+  const size_t shown = std::min(names.size(), static_cast<size_t>(kPairLimits.moved.shown) + 1);
+  if (names.size() < 2) return "";
+  return fmt::format("; nor {} {} more like it: {}{}", names.size() == 2 ? "is" : "are", names.size() - 1,
+                     fmt::join(names.begin() + 1, names.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
+                     shown < names.size() ? ", …" : "");
+}
 
 class MovedBoundaries {
  public:
@@ -21,14 +31,17 @@ class MovedBoundaries {
       : pairing_(pairing), forced_(forced), reference_(reference), candidate_(candidate) {}
 
   void run() {
-    int searched = 0;
-    for (size_t b = 0; b < forced_.count() && forced_.work > 0 && searched < limits_.most; ++b) {
+    int in_vain = 0;
+    for (size_t b = 0; b < forced_.count() && forced_.work > 0 && in_vain < limits_.most; ++b) {
       if (!forced_.off_by_far(b) || forced_.paired(b)->evidence.starts_with("map")) continue;
       const std::vector<size_t> next = forced_.followers(forced_.marked_without(b), b);
-      if (std::none_of(next.begin(), next.end(), [&](size_t t) { return forced_.off_by_far(t); })) continue;
-      ++searched;
-      if (const auto place = place_of(b, next)) take(b, *place);
+      if (next.empty()) continue;
+      const bool shows = std::any_of(next.begin(), next.end(), [&](size_t t) { return forced_.off_by_far(t); });
+      const auto place = shows ? place_of(b, next) : absorbed(b, next);
+      place ? take(b, *place) : void(++in_vain);
     }
+    for (const Dropped* kind : {&renamed_, &folded_})
+      if (!kind->names.empty()) pairing_.notes.push_back(kind->first + others_of(kind->names));
     std::erase_if(pairing_.pairs, [&](const PortPair& pair) { return forced_.paired(pair.boundary) != &pair; });
     std::sort(pairing_.pairs.begin(), pairing_.pairs.end(),
               [](const PortPair& a, const PortPair& b) { return a.boundary < b.boundary; });
@@ -42,6 +55,12 @@ class MovedBoundaries {
     OffByBoundary off;
     int healed = 0;
     std::string note;
+  };
+
+  // Values that are not compared, in the order in which they were found.
+  struct Dropped {
+    std::string first;  // what is said of the first
+    std::vector<std::string> names;
   };
 
   const Boundary& boundary(size_t b) const { return reference_.boundaries[b]; }
@@ -64,26 +83,65 @@ class MovedBoundaries {
     return found;
   }
 
+  // What lies between the pairs, run without b's: how far off what follows is, how far b's tensor is from each value
+  // that may be it, and what constant lies between it and b's value.
+  struct Without {
+    PartOnPairs part;
+    OffByBoundary off, near;
+    std::string constant;
+  };
+  Without without(size_t b, const at::Tensor& tensor, const std::vector<size_t>& next) {
+    Without found{forced_.part_to(next, forced_.marked_without(b)), {}, {}, ""};
+    ProgramPart part = *found.part.part;
+    const std::vector<size_t> around = window(part, b);
+    part.boundaries.insert(part.boundaries.end(), around.begin(), around.end());
+    part.boundaries.push_back(b);
+    std::sort(part.boundaries.begin(), part.boundaries.end());
+    found.part.part = std::make_shared<ProgramPart>(std::move(part));
+    const auto look = [&](size_t at, const at::Tensor& value) {
+      if (at == b)
+        found.constant = folded_constant(value, tensor);
+      else
+        found.near[at] = ForcedPairs::distance(value, tensor);
+    };
+    found.off = forced_.off_on(found.part, {}, look, b);
+    return found;
+  }
+
   // `next`: the paired values that are computed from b's.
   std::optional<Place> place_of(size_t b, const std::vector<size_t>& next) {
     const auto tensor = forced_.theirs(b);
     if (!tensor) return std::nullopt;
-    PartOnPairs part = forced_.part_to(next, forced_.marked_without(b));
-    const std::vector<size_t> around = window(*part.part, b);
-    ProgramPart with_window = *part.part;
-    with_window.boundaries.insert(with_window.boundaries.end(), around.begin(), around.end());
-    std::sort(with_window.boundaries.begin(), with_window.boundaries.end());
-    part.part = std::make_shared<ProgramPart>(std::move(with_window));
-    OffByBoundary near;
-    Place place;
-    place.off = forced_.off_on(part, {}, &*tensor, &near);
-    place.healed = forced_.healed(place.off);
+    const Without found = without(b, *tensor, next);
+    const int healed = forced_.healed(found.off);
     std::vector<std::pair<double, size_t>> order;
-    for (const auto& [w, far] : near) order.emplace_back(far, w);
+    for (const auto& [w, far] : found.near) order.emplace_back(far, w);
     std::sort(order.begin(), order.end());
-    if (auto elsewhere = best_of(b, *tensor, order, place.healed > 0)) return elsewhere;
-    if (place.healed == 0) return std::nullopt;
-    return beside_pairs(b, *tensor, part, place);
+    if (auto elsewhere = best_of(b, *tensor, order, healed > 0)) return elsewhere;
+    if (healed == 0) return std::nullopt;
+    std::set<size_t> pairs = found.part.needed;
+    for (const auto& [t, off] : found.off) pairs.insert(t);
+    if (const auto other = second_name_of(b, *tensor, pairs)) return renamed(b, found, *other);
+    if (!found.constant.empty()) return folded(b, found);
+    Place place{std::nullopt, true, found.off, healed, ""};
+    place.note = fmt::format(
+        "what the port has after its {} does not follow from it but from the reference's value there: the port went on "
+        "with another value than it recorded",
+        name_of(b));
+    return place;
+  }
+
+  // What follows agrees with b's tensor and without it: with a value behind it, when the op between them does nothing
+  // the second time (a ReLU in the product before it).
+  std::optional<Place> absorbed(size_t b, const std::vector<size_t>& next) {
+    const auto tensor = forced_.theirs(b);
+    if (!tensor) return std::nullopt;
+    const Without found = without(b, *tensor, next);
+    if (found.off.empty() || forced_.worse(found.off)) return std::nullopt;
+    for (const auto& [w, far] : found.near)
+      if (w > b && is_it(b, far)) return Place{w, false, found.off, 0, note_of_place(b, w)};
+    if (const auto other = second_name_of(b, *tensor, {next.begin(), next.end()})) return renamed(b, found, *other);
+    return std::nullopt;
   }
 
   // The tensor in the place of each of these values, the nearest first; `equal`: it must be that value.
@@ -92,7 +150,7 @@ class MovedBoundaries {
     std::optional<Place> best;
     int tried = 0;
     for (const auto& [far, w] : order) {
-      if (equal && (far > limits_.far || far * limits_.clearly > forced_.off(b))) break;
+      if (equal && !is_it(b, far)) break;
       if (++tried > limits_.places || forced_.work < 0) break;
       std::vector<bool> marked = forced_.marked_without(b);
       const std::vector<size_t> next = forced_.followers(marked, w);
@@ -103,61 +161,80 @@ class MovedBoundaries {
       if (place.healed > (best ? best->healed : 0)) best = std::move(place);
       if (equal && best) break;
     }
-    if (best)
-      best->note = fmt::format(
-          "the port's {} is another value than the reference's {}: what the port has after it follows only when it is "
-          "read as the map rule `{} = {}` would",
-          name_of(b), shown(b), shown(*best->to), name_of(b));
+    if (best) best->note = note_of_place(b, *best->to);
     return best;
   }
 
-  // It may be the value of a pair before or behind it, under a second name.
-  Place beside_pairs(size_t b, const at::Tensor& tensor, const PartOnPairs& part, Place place) const {
-    std::set<size_t> pairs = part.needed;
-    for (const auto& [t, off] : place.off) pairs.insert(t);
+  // Is a value so far from b's tensor what it is, and not b's?
+  bool is_it(size_t b, double far) const { return far <= limits_.far && far * limits_.clearly <= forced_.off(b); }
+
+  // Which of these pairs has b's tensor, too.
+  std::optional<size_t> second_name_of(size_t b, const at::Tensor& tensor, const std::set<size_t>& pairs) const {
     for (const size_t p : pairs) {
       if (forced_.paired(p) == nullptr || boundary(p).value.id == boundary(b).value.id) continue;
       const auto other = forced_.theirs(p);
-      if (!other || other->sizes() != tensor.sizes() ||
-          ForcedPairs::distance(*other, tensor) * limits_.clearly > forced_.off(b) ||
-          ForcedPairs::distance(*other, tensor) > limits_.far)
-        continue;
-      place.note = fmt::format(
-          "the port's {} is the value of its {}, not that of the reference's {}, and what the port has after it does "
-          "not follow from it: it is not compared",
-          name_of(b), name_of(p), shown(b));
-      return place;
+      if (other && other->sizes() == tensor.sizes() && is_it(b, ForcedPairs::distance(*other, tensor))) return p;
     }
-    place.stays = true;
-    place.note = fmt::format(
-        "what the port has after its {} does not follow from it but from the reference's value there: the port went on "
-        "with another value than it recorded",
-        name_of(b));
-    return place;
+    return std::nullopt;
+  }
+
+  // The pair is no pair. Ports do this layer by layer: the first of each kind is said in full, the others by name.
+  Place dropped(size_t b, const Without& found, Dropped& kind, std::string note) const {
+    if (kind.names.empty()) kind.first = std::move(note);
+    kind.names.push_back(name_of(b));
+    return {std::nullopt, false, found.off, 0, ""};
+  }
+  Place renamed(size_t b, const Without& found, size_t other) {
+    return dropped(
+        b, found, renamed_,
+        fmt::format("the port's {} is the value of its {}, not that of the reference's {}, and what the port "
+                    "has after it does not follow from it: it is not compared",
+                    name_of(b), name_of(other), shown(b)));
+  }
+  Place folded(size_t b, const Without& found) {
+    return dropped(
+        b, found, folded_,
+        fmt::format("the port's {} is {}, and what the port has after it follows from the reference's value: "
+                    "the constant lies in weights behind it or before it. It is not compared",
+                    name_of(b), found.constant));
+  }
+
+  std::string note_of_place(size_t b, size_t to) const {
+    return fmt::format(
+        "the port's {} is another value than the reference's {}: what the port has after it follows only when it is "
+        "read as the map rule `{} = {}` would",
+        name_of(b), shown(b), shown(to), name_of(b));
   }
 
   std::string shown(size_t b) const { return boundary(b).path.empty() ? "(result)" : boundary(b).path; }
   std::string name_of(size_t b) const { return candidate_[forced_.paired(b)->candidate].path; }
 
   void take(size_t b, const Place& place) {
+    const std::vector<size_t> names = forced_.names_of(b);
     forced_.believe(place.off);
-    pairing_.notes.push_back(place.note);
-    PortPair& pair = *forced_.paired(b);
-    if (place.stays) {
-      pair.goes_on = false;
-      return;
+    if (!place.note.empty()) pairing_.notes.push_back(place.note);
+    for (const size_t name : names) {
+      PortPair& pair = *forced_.paired(name);
+      if (place.stays)
+        pair.goes_on = false;
+      else
+        give(pair, name == b ? place.to : std::nullopt);
     }
-    forced_.move(b, place.to);
-    pairing_.marked[b] = false;
-    if (!place.to) {
+  }
+
+  // A pair's tensor to another boundary, or to none.
+  void give(PortPair& pair, std::optional<size_t> to) {
+    pairing_.marked[pair.boundary] = false;
+    forced_.move(pair.boundary, to);
+    if (!to) {
       pairing_.unmatched.push_back(pair.candidate);
       return;
     }
-    pair.boundary = *place.to;
+    pair.boundary = *to;
     pair.moved = true;
     pair.confidence = std::min<double>(pair.confidence, kPairLimits.family.carried_on);
     pair.evidence = "name, moved: what the port has after it agrees only so";
-    pairing_.marked[*place.to] = true;
+    pairing_.marked[*to] = true;
   }
 
   const MovedLimits& limits_ = kPairLimits.moved;
@@ -165,6 +242,7 @@ class MovedBoundaries {
   ForcedPairs& forced_;
   const Program& reference_;
   const std::vector<CandidateTensor>& candidate_;
+  Dropped renamed_, folded_;
 };
 
 }  // namespace

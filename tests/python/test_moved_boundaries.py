@@ -1,6 +1,7 @@
 """Ports that draw the line between two modules elsewhere: the scale of an embedding inside its module or behind it, an activation or a residual that a module has or leaves to its caller.
 Equal names then mean other values, and neither side is wrong."""
 import copy
+import re
 
 import numpy as np
 import pytest
@@ -159,3 +160,134 @@ def test_a_soft_cap_left_out_has_a_name(tmp_path):
         port.config.final_logit_softcapping = cap
         report, red = judged(reference, record(port, tmp_path / "port.h5"), tmp_path)
         assert len(red) >= 1 and words in report["first_divergence"]["diagnosis"], (cap, report["first_divergence"])
+
+
+def opt():
+    config = transformers.OPTConfig(vocab_size=97, hidden_size=48, ffn_dim=80, num_hidden_layers=3, num_attention_heads=4, max_position_embeddings=64, word_embed_proj_dim=48, use_cache=False)
+    return spread(transformers.OPTForCausalLM(config))
+
+
+def layers(model):
+    return model.model.decoder.layers
+
+
+def scale_in_the_query(model):
+    """Attention's scale in the weights of q, as ports fold it: attention itself is called with 1."""
+    for layer in layers(model):
+        attention = layer.self_attn
+        with torch.no_grad():
+            attention.q_proj.weight.mul_(attention.scaling)
+            attention.q_proj.bias.mul_(attention.scaling)
+        attention.scaling = 1.
+    return model
+
+
+def norm_in_the_product(model):
+    """A norm's weight and bias in the product behind it: the norm itself has none."""
+    for layer in layers(model):
+        norm, product = layer.final_layer_norm, layer.fc1
+        with torch.no_grad():
+            product.bias.add_(product.weight @ norm.bias)
+            product.weight.mul_(norm.weight)
+            norm.weight.fill_(1)
+            norm.bias.zero_()
+    return model
+
+
+class Fused(nn.Linear):
+    def forward(self, x):
+        return super().forward(x).relu()
+
+
+def relu_in_the_product(model):
+    """What the port calls fc1 is behind the ReLU. Applied once more it changes nothing, so what follows agrees either way."""
+    for layer in layers(model):
+        layer.fc1.__class__ = Fused
+    return model
+
+
+FOLDED = {"scale in the query": (scale_in_the_query, r"self_attn\.q_proj(/addmm\.0)? is (the reference's divided by 3\.464|another value .*self_attn/mul\.0 = )"),
+          "norm in the product": (norm_in_the_product, r"final_layer_norm(/native_layer_norm\.0)? is the reference's without a factor and an offset a channel"),
+          "ReLU in the product": (relu_in_the_product, r"fc1 is (another value|the value of)")}
+
+
+@pytest.mark.parametrize("level", ["module", "op"])
+@pytest.mark.parametrize("what", FOLDED)
+def test_what_a_port_has_folded_into_its_weights(what, level, tmp_path):
+    """The values of these names are others and nothing is wrong; a fault two values on is the only one."""
+    fold, words = FOLDED[what]
+    reference = record(opt(), tmp_path / "reference.h5")
+
+    def port(model, file):
+        with torch.no_grad(), parity_probe.record(model, tmp_path / file, level=level):
+            model(input_ids=IDS)
+        return tmp_path / file
+    report, red = judged(reference, port(fold(opt()), "healthy.h5"), tmp_path)
+    assert report["verdict"] == "pass" and not red, red
+    assert any(re.search(words, warning) for warning in report["warnings"]), report["warnings"]
+    wrong = fold(opt())
+    layers(wrong)[1].fc2.bias.data.zero_()
+    report, red = judged(reference, port(wrong, "wrong.h5"), tmp_path)
+    assert red and report["first_divergence"]["path"].startswith("model.decoder.layers.1.fc2"), red
+
+
+@pytest.mark.parametrize("what, path", {"scale": "self_attn.q_proj", "norm": "final_layer_norm", "ReLU": "activation_fn"}.items())
+def test_what_is_left_out_is_not_folded(what, path, tmp_path):
+    """The same values without the other half of the fold: the port goes on from them, and that is the fault."""
+    port = opt()
+    layer = layers(port)[1]
+    if what == "scale":
+        layer.self_attn.q_proj.weight.data.mul_(.5)
+    elif what == "norm":
+        layer.final_layer_norm.weight.data.fill_(1)
+    else:
+        layer.activation_fn = nn.Identity()
+    report, red = judged(record(opt(), tmp_path / "reference.h5"), record(port, tmp_path / "port.h5"), tmp_path)
+    assert report["verdict"] == "fail" and report["first_divergence"]["path"].startswith(f"model.decoder.layers.1.{path}"), red
+
+
+def test_every_batch_norm_of_a_deep_network_folded_into_its_convolution(tmp_path):
+    """52 of them, as an engine deploys it; one of them folded wrong."""
+    def mobilenet():
+        model = transformers.MobileNetV2Model(transformers.MobileNetV2Config(depth_multiplier=.35))
+        g = torch.Generator().manual_seed(0)
+        with torch.no_grad():
+            for name, value in [*model.named_parameters(), *model.named_buffers()]:
+                if value.dim() > 1:
+                    value.copy_(torch.randn(value.shape, generator=g) / value[0].numel() ** .5)
+                elif value.is_floating_point():
+                    value.copy_(.5 + torch.rand(value.shape, generator=g))
+        return model.eval()
+
+    def folded(model, wrong=None):
+        count = 0
+        for block in list(model.modules()):
+            convolution, norm = getattr(block, "convolution", None), getattr(block, "normalization", None)
+            if convolution is not None and norm is not None:
+                if count == wrong:
+                    norm.running_var.mul_(1.1)
+                block.convolution, block.normalization = nn.utils.fusion.fuse_conv_bn_eval(convolution, norm), nn.Identity()
+                count += 1
+        return model, count
+    image = {"pixel_values": torch.randn(2, 3, 64, 64, generator=torch.Generator().manual_seed(2))}
+    reference = nameless.record(mobilenet(), tmp_path / "reference.h5", image)
+    model, count = folded(mobilenet())
+    report, red = judged(reference, nameless.record(model, tmp_path / "healthy.h5", image), tmp_path)
+    assert count == 52 and report["verdict"] == "pass" and not red, red
+    assert sum("it is not compared" in warning for warning in report["warnings"]) == 1, report["warnings"]
+    report, red = judged(reference, nameless.record(folded(mobilenet(), wrong=40)[0], tmp_path / "wrong.h5", image), tmp_path)
+    assert report["verdict"] == "fail" and len({path.split("/")[0].rsplit(".", 1)[0] for path in red}) == 1, red
+
+
+def test_a_padded_vocabulary_says_its_map_rule(tmp_path):
+    """A shape that differs fails; the rule that the row names makes it green."""
+    padded = opt()
+    padded.lm_head.weight = nn.Parameter(torch.cat([padded.lm_head.weight.data, torch.zeros(31, 48)]))
+    reference, port = record(opt(), tmp_path / "reference.h5"), record(padded, tmp_path / "port.h5")
+    report, red = judged(reference, port, tmp_path)
+    assert {row["verdict"] for row in red.values()} == {"shape"} and "lm_head" in red, red
+    rules = {row["diagnosis"].split("(--map): ")[1] for row in red.values()}
+    assert "lm_head = lm_head slice(2,0,97)" in rules, rules
+    (tmp_path / "port.map").write_text("\n".join(sorted(rules)) + "\n")
+    report, _ = nameless.compare(reference, port, tmp_path / "report", "--map", str(tmp_path / "port.map"))
+    assert report["verdict"] == "pass", report["first_divergence"]

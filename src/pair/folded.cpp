@@ -1,0 +1,27 @@
+#include "pair/folded.hpp"
+
+#include <fmt/format.h>
+
+#include "measure/constants_apart.hpp"
+#include "pair/limits.hpp"
+
+namespace parity {
+namespace {
+
+bool enough(int64_t elements) { return static_cast<double>(elements) >= kPairLimits.moved.folded_elements; }
+
+}  // namespace
+
+std::string folded_constant(const at::Tensor& reference, const at::Tensor& candidate) {
+  const double most = kPairLimits.moved.folded;
+  if (!enough(reference.numel())) return "";
+  const FactorFit fit = fit_factor(reference, candidate);
+  if (fit.left <= most) return fmt::format("the reference's divided by {:.4g}", fit.factor);
+  for (const int64_t axis : {reference.dim() - 1, int64_t{1}})
+    if (reference.dim() > 1 && reference.size(axis) > 1 && enough(reference.numel() / reference.size(axis)) &&
+        left_by_channels(reference, candidate, axis) <= most)
+      return "the reference's without a factor and an offset a channel";
+  return "";
+}
+
+}  // namespace parity
