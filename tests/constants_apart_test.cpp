@@ -33,17 +33,17 @@ TEST_CASE("constants apart: two numbers a channel, along the axis that has them"
 TEST_CASE("folded: says which constants, and nothing of other values") {
   const at::Tensor plain = numbers::random({2, 23, 48}, 1, at::kFloat),
                    gain = 1 + .3 * numbers::random({48}, 2, at::kFloat), bias = numbers::random({48}, 3, at::kFloat);
-  CHECK(folded_constant(plain, plain / 4) == "the reference's divided by 4");
-  CHECK(folded_constant(plain * gain + bias, plain) == "the reference's without a factor and an offset a channel");
-  CHECK(folded_constant((plain * gain + bias).movedim(2, 1), plain.movedim(2, 1)) ==
+  CHECK(folded_in_weights(plain, plain / 4) == "the reference's divided by 4");
+  CHECK(folded_in_weights(plain * gain + bias, plain) == "the reference's without a factor and an offset a channel");
+  CHECK(folded_in_weights((plain * gain + bias).movedim(2, 1), plain.movedim(2, 1)) ==
         "the reference's without a factor and an offset a channel");
-  CHECK(folded_constant((plain * gain + bias).to(at::kBFloat16), plain.to(at::kBFloat16)) ==
+  CHECK(folded_in_weights((plain * gain + bias).to(at::kBFloat16), plain.to(at::kBFloat16)) ==
         "the reference's without a factor and an offset a channel");
-  CHECK(folded_constant(plain, plain.flip({0, 1})).empty());
-  CHECK(folded_constant(plain, plain + .05 * numbers::random({2, 23, 48}, 4, at::kFloat)).empty());
+  CHECK(folded_in_weights(plain, plain.flip({0, 1})).empty());
+  CHECK(folded_in_weights(plain, plain + .05 * numbers::random({2, 23, 48}, 4, at::kFloat)).empty());
   const at::Tensor few =
       numbers::random({3, 48}, 5, at::kFloat);  // two constants fit three numbers a channel nearly always
-  CHECK(folded_constant(few * gain + bias, few).empty());
+  CHECK(folded_in_weights(few * gain + bias, few).empty());
 }
 
 }  // namespace parity

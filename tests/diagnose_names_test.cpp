@@ -1,7 +1,7 @@
 // What names of faults are found: the right numbers in the wrong places, and the same of what an op takes in.
 #include <doctest/doctest.h>
 
-#include "diagnose/reordered.hpp"
+#include "measure/reordered.hpp"
 #include "program_file.hpp"
 
 namespace parity {

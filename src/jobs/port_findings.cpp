@@ -10,7 +10,7 @@
 #include "core/dtype_kind.hpp"
 #include "core/error.hpp"
 #include "diagnose/limits.hpp"
-#include "diagnose/reordered.hpp"
+#include "measure/reordered.hpp"
 #include "measure/local.hpp"
 #include "measure/measure.hpp"
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "measure/constants_apart.hpp"
+#include "measure/reordered.hpp"
 #include "pair/limits.hpp"
 
 namespace parity {
@@ -12,7 +13,7 @@ bool enough(int64_t elements) { return static_cast<double>(elements) >= kPairLim
 
 }  // namespace
 
-std::string folded_constant(const at::Tensor& reference, const at::Tensor& candidate) {
+std::string folded_in_weights(const at::Tensor& reference, const at::Tensor& candidate) {
   const double most = kPairLimits.moved.folded;
   if (!enough(reference.numel())) return "";
   const FactorFit fit = fit_factor(reference, candidate);
@@ -21,6 +22,8 @@ std::string folded_constant(const at::Tensor& reference, const at::Tensor& candi
     if (reference.dim() > 1 && reference.size(axis) > 1 && enough(reference.numel() / reference.size(axis)) &&
         left_by_channels(reference, candidate, axis) <= most)
       return "the reference's without a factor and an offset a channel";
+  if (const auto order = reordered(reference, candidate); order && fit_factor(order->value, candidate).left <= most)
+    return "the reference's with " + order->detail;
   return "";
 }
 

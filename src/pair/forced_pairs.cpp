@@ -70,9 +70,10 @@ std::vector<bool> ForcedPairs::marked() const {
   return marked;
 }
 
-std::vector<bool> ForcedPairs::marked_without(size_t b) const {
+std::vector<bool> ForcedPairs::marked_without(const std::vector<size_t>& group) const {
   std::vector<bool> left = marked();
-  for (const size_t name : names_of(b)) left[name] = false;
+  for (const size_t b : group)
+    for (const size_t name : names_of(b)) left[name] = false;
   return left;
 }
 
@@ -89,7 +90,7 @@ std::vector<size_t> ForcedPairs::followers(const std::vector<bool>& marked, size
 }
 
 OffByBoundary ForcedPairs::off_on(const PartOnPairs& part, std::map<int64_t, at::Tensor> given, const Look& look,
-                                  std::optional<size_t> free) {
+                                  const std::vector<size_t>& free) {
   ReplayOptions options;
   options.part = part.part;
   options.given = std::move(given);
@@ -100,7 +101,7 @@ OffByBoundary ForcedPairs::off_on(const PartOnPairs& part, std::map<int64_t, at:
   OffByBoundary off;
   try {
     replay(dump_, reference_, options, [&](size_t t, const at::Tensor& value) -> std::optional<at::Tensor> {
-      if (paired_[t] == nullptr || t == free) {
+      if (paired_[t] == nullptr || std::find(free.begin(), free.end(), t) != free.end()) {
         if (look) look(t, value);
         return std::nullopt;
       }

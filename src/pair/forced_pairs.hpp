@@ -33,8 +33,8 @@ class ForcedPairs {
   std::vector<size_t> names_of(size_t b) const;
   /// By boundary: is it paired?
   std::vector<bool> marked() const;
-  /// The same without `names_of(b)`.
-  std::vector<bool> marked_without(size_t b) const;
+  /// The same without `names_of` each of `group`.
+  std::vector<bool> marked_without(const std::vector<size_t>& group) const;
   /// The next paired values that are computed from `from`, in execution order.
   std::vector<size_t> followers(const std::vector<bool>& marked, size_t from) const;
 
@@ -44,9 +44,9 @@ class ForcedPairs {
   }
   using Look = std::function<void(size_t boundary, const at::Tensor& value)>;
   /// How far the part's paired values are off when these are given; empty when it cannot run alone. `look` sees the
-  /// value of each unpaired boundary that the part visits, and that of `free`, whose pair is left out.
+  /// value of each unpaired boundary that the part visits, and those of `free`, whose pairs are left out.
   OffByBoundary off_on(const PartOnPairs& part, std::map<int64_t, at::Tensor> given, const Look& look = nullptr,
-                       std::optional<size_t> free = std::nullopt);
+                       const std::vector<size_t>& free = {});
   /// Is some value off by far that was less so?
   bool worse(const OffByBoundary& off) const;
   /// Values that were off by far and agree so, if none is worse; else 0.

@@ -23,12 +23,16 @@ std::vector<int64_t> shape_after(at::IntArrayRef shape, const std::vector<int64_
   return result;
 }
 
+std::vector<int64_t> as_it_is(size_t axes) {
+  std::vector<int64_t> order(axes);
+  std::iota(order.begin(), order.end(), 0);
+  return order;
+}
+
 // Channels last read as channels first, the other way, tokens and heads exchanged, then any order.
 std::vector<int64_t> usual_order(at::IntArrayRef from, at::IntArrayRef to) {
-  std::vector<int64_t> order(from.size());
-  std::iota(order.begin(), order.end(), 0);
-  const std::vector<int64_t> as_is = order;
-  std::vector<std::vector<int64_t>> usual(4, as_is);
+  std::vector<int64_t> order = as_it_is(from.size());
+  std::vector<std::vector<int64_t>> usual(4, order);
   if (from.size() > 2) {
     std::rotate(usual[0].begin() + 1, usual[0].end() - 1, usual[0].end());
     std::rotate(usual[1].begin() + 1, usual[1].begin() + 2, usual[1].end());
@@ -64,18 +68,20 @@ std::optional<Layout> layout_by_content(const NamedTensor& reference, const Name
       static_cast<double>(std::max(reference.shape.size(), candidate.shape.size())) < limits.axes_of_taste)
     return std::nullopt;
   const auto link = compare_content({reference}, {candidate}, 0, 0);
-  if (!link || !(link->distance < limits.same) || link->layout.permutation.empty() ||
+  if (!link || !(link->distance < limits.same) || link->layout.split || link->layout.slice ||
       link->weight < limits.layout_worth)
     return std::nullopt;
   *distance = link->distance;
-  return layout_like(link->layout.permutation, reference.shape, candidate.shape);
+  std::vector<int64_t> order = link->layout.permutation;
+  if (order.empty()) order = as_it_is(candidate.shape.size());
+  return layout_like(order, reference.shape, candidate.shape);
 }
 
 std::optional<Layout> layout_like(const std::vector<int64_t>& permutation, at::IntArrayRef reference,
                                   at::IntArrayRef candidate) {
   if (permutation.size() != candidate.size()) return std::nullopt;
   Layout layout;
-  layout.permutation = permutation;
+  if (!std::is_sorted(permutation.begin(), permutation.end())) layout.permutation = permutation;
   const std::vector<int64_t> ordered = shape_after(candidate, permutation);
   if (ordered == reference) return layout;
   if (!differ_by_merged_axes(ordered, reference)) return std::nullopt;

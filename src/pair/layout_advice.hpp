@@ -13,9 +13,10 @@ namespace parity {
 /// Is one shape the other with neighbouring axes merged, lengths of 1 aside? Then the elements lie in the same order.
 bool differ_by_merged_axes(at::IntArrayRef a, at::IntArrayRef b);
 
-/// The order of axes under which the candidate's tensor is the reference's, when its content leaves no doubt (distance
-/// below 0.05): of four axes or more on either side, where layouts are a matter of taste (a convolution's). Two or
-/// three axes in another order are a mistake until a map says otherwise; so is the model's result. `distance`: what is
+/// The order or the merging of axes (heads and their features) under which the candidate's tensor is the reference's,
+/// when its content leaves no doubt (distance below 0.05): of four axes or more on either side, where layouts are a
+/// matter of taste (a convolution's). Two or three axes in another order are a mistake until a map says otherwise; so
+/// is the model's result. `distance`: what is
 /// left.
 std::optional<Layout> layout_by_content(const NamedTensor& reference, const NamedTensor& candidate, double* distance);
 

@@ -11,6 +11,7 @@
 #include "pair/folded.hpp"
 #include "pair/forced_pairs.hpp"
 #include "pair/limits.hpp"
+#include "pair/without_pairs.hpp"
 
 namespace parity {
 namespace {
@@ -33,12 +34,15 @@ class MovedBoundaries {
   void run() {
     int in_vain = 0;
     for (size_t b = 0; b < forced_.count() && forced_.work > 0 && in_vain < limits_.most; ++b) {
-      if (!forced_.off_by_far(b) || forced_.paired(b)->evidence.starts_with("map")) continue;
-      const std::vector<size_t> next = forced_.followers(forced_.marked_without(b), b);
+      if (!forced_.off_by_far(b)) continue;
+      const std::vector<size_t> next = forced_.followers(forced_.marked_without({b}), b);
       if (next.empty()) continue;
       const bool shows = std::any_of(next.begin(), next.end(), [&](size_t t) { return forced_.off_by_far(t); });
       const auto place = shows ? place_of(b, next) : absorbed(b, next);
-      place ? take(b, *place) : void(++in_vain);
+      if (place)
+        take(b, *place);
+      else if (!folded_together(b, next))
+        ++in_vain;
     }
     for (const Dropped* kind : {&renamed_, &folded_})
       if (!kind->names.empty()) pairing_.notes.push_back(kind->first + others_of(kind->names));
@@ -65,64 +69,24 @@ class MovedBoundaries {
 
   const Boundary& boundary(size_t b) const { return reference_.boundaries[b]; }
 
-  // What of the part's values, all unpaired, could be the tensor `b` has.
-  std::vector<size_t> window(const ProgramPart& part, size_t b) const {
-    std::set<int64_t> made;
-    for (const size_t op : part.ops)
-      for (const auto& output : reference_.ops[op].outputs)
-        if (output) made.insert(output->id);
-    for (size_t p = 0; p < forced_.count(); ++p)
-      if (forced_.paired(p) != nullptr) made.erase(boundary(p).value.id);
-    std::vector<size_t> found;
-    for (size_t w = 0; w < forced_.count(); ++w) {
-      const Value& value = boundary(w).value;
-      if (boundary(w).comparable && value.shape == boundary(b).value.shape && at::isFloatingType(value.dtype) &&
-          made.erase(value.id) > 0)
-        found.push_back(w);
-    }
-    return found;
-  }
-
-  // What lies between the pairs, run without b's: how far off what follows is, how far b's tensor is from each value
-  // that may be it, and what constant lies between it and b's value.
-  struct Without {
-    PartOnPairs part;
-    OffByBoundary off, near;
-    std::string constant;
-  };
-  Without without(size_t b, const at::Tensor& tensor, const std::vector<size_t>& next) {
-    Without found{forced_.part_to(next, forced_.marked_without(b)), {}, {}, ""};
-    ProgramPart part = *found.part.part;
-    const std::vector<size_t> around = window(part, b);
-    part.boundaries.insert(part.boundaries.end(), around.begin(), around.end());
-    part.boundaries.push_back(b);
-    std::sort(part.boundaries.begin(), part.boundaries.end());
-    found.part.part = std::make_shared<ProgramPart>(std::move(part));
-    const auto look = [&](size_t at, const at::Tensor& value) {
-      if (at == b)
-        found.constant = folded_constant(value, tensor);
-      else
-        found.near[at] = ForcedPairs::distance(value, tensor);
-    };
-    found.off = forced_.off_on(found.part, {}, look, b);
-    return found;
-  }
-
   // `next`: the paired values that are computed from b's.
   std::optional<Place> place_of(size_t b, const std::vector<size_t>& next) {
     const auto tensor = forced_.theirs(b);
     if (!tensor) return std::nullopt;
-    const Without found = without(b, *tensor, next);
+    const WithoutPairs found = without_pairs(forced_, reference_, {b}, next);
     const int healed = forced_.healed(found.off);
     std::vector<std::pair<double, size_t>> order;
     for (const auto& [w, far] : found.near) order.emplace_back(far, w);
     std::sort(order.begin(), order.end());
-    if (auto elsewhere = best_of(b, *tensor, order, healed > 0)) return elsewhere;
+    const bool by_map = of_map(b);
+    if (auto elsewhere = by_map ? std::nullopt : best_of(b, *tensor, order, healed > 0)) return elsewhere;
     if (healed == 0) return std::nullopt;
+    const std::string weights = folded_at(b, found);
+    if (by_map) return weights.empty() ? std::nullopt : std::optional(folded(b, found, weights));
     std::set<size_t> pairs = found.part.needed;
     for (const auto& [t, off] : found.off) pairs.insert(t);
     if (const auto other = second_name_of(b, *tensor, pairs)) return renamed(b, found, *other);
-    if (!found.constant.empty()) return folded(b, found);
+    if (!weights.empty()) return folded(b, found, weights);
     Place place{std::nullopt, true, found.off, healed, ""};
     place.note = fmt::format(
         "what the port has after its {} does not follow from it but from the reference's value there: the port went on "
@@ -135,13 +99,45 @@ class MovedBoundaries {
   // the second time (a ReLU in the product before it).
   std::optional<Place> absorbed(size_t b, const std::vector<size_t>& next) {
     const auto tensor = forced_.theirs(b);
-    if (!tensor) return std::nullopt;
-    const Without found = without(b, *tensor, next);
+    if (!tensor || of_map(b)) return std::nullopt;
+    const WithoutPairs found = without_pairs(forced_, reference_, {b}, next);
     if (found.off.empty() || forced_.worse(found.off)) return std::nullopt;
     for (const auto& [w, far] : found.near)
       if (w > b && is_it(b, far)) return Place{w, false, found.off, 0, note_of_place(b, w)};
     if (const auto other = second_name_of(b, *tensor, {next.begin(), next.end()})) return renamed(b, found, *other);
     return std::nullopt;
+  }
+
+  // Values that take each other's change back: q and k whose channels are in one order, or that share attention's
+  // scale.
+  bool folded_together(size_t b, const std::vector<size_t>& next) {
+    std::vector<size_t> group = companions(b, next);
+    if (group.size() < 2) return false;
+    std::set<size_t> behind;
+    const std::vector<bool> marked = forced_.marked_without(group);
+    for (const size_t member : group)
+      for (const size_t t : forced_.followers(marked, member)) behind.insert(t);
+    const std::vector<size_t> targets(behind.begin(), behind.end());
+    const bool shows = std::any_of(targets.begin(), targets.end(), [&](size_t t) { return forced_.off_by_far(t); });
+    const WithoutPairs found = without_pairs(forced_, reference_, group, targets);
+    if (found.off.empty() || forced_.worse(found.off) || (shows && forced_.healed(found.off) == 0)) return false;
+    std::vector<std::string> weights;
+    for (const size_t member : group) weights.push_back(folded_at(member, found));
+    if (std::find(weights.begin(), weights.end(), "") != weights.end()) return false;
+    for (size_t i = 0; i < group.size(); ++i) take(group[i], folded(group[i], found, weights[i]));
+    return true;
+  }
+
+  // b, and what else is off by far and what follows is computed from, too.
+  std::vector<size_t> companions(size_t b, const std::vector<size_t>& next) const {
+    const auto direct = reference_.marked_ancestors(forced_.marked());
+    std::set<size_t> others;
+    for (const size_t t : next)
+      for (const size_t a : direct[t])
+        if (a != b && a < t && forced_.off_by_far(a)) others.insert(a);
+    std::vector<size_t> group{b};
+    group.insert(group.end(), others.begin(), others.end());
+    return group;
   }
 
   // The tensor in the place of each of these values, the nearest first; `equal`: it must be that value.
@@ -152,7 +148,7 @@ class MovedBoundaries {
     for (const auto& [far, w] : order) {
       if (equal && !is_it(b, far)) break;
       if (++tried > limits_.places || forced_.work < 0) break;
-      std::vector<bool> marked = forced_.marked_without(b);
+      std::vector<bool> marked = forced_.marked_without({b});
       const std::vector<size_t> next = forced_.followers(marked, w);
       marked[w] = true;
       if (next.empty()) continue;
@@ -179,24 +175,29 @@ class MovedBoundaries {
   }
 
   // The pair is no pair. Ports do this layer by layer: the first of each kind is said in full, the others by name.
-  Place dropped(size_t b, const Without& found, Dropped& kind, std::string note) const {
+  Place dropped(size_t b, const WithoutPairs& found, Dropped& kind, std::string note) const {
     if (kind.names.empty()) kind.first = std::move(note);
     kind.names.push_back(name_of(b));
     return {std::nullopt, false, found.off, 0, ""};
   }
-  Place renamed(size_t b, const Without& found, size_t other) {
+  Place renamed(size_t b, const WithoutPairs& found, size_t other) {
     return dropped(
         b, found, renamed_,
         fmt::format("the port's {} is the value of its {}, not that of the reference's {}, and what the port "
                     "has after it does not follow from it: it is not compared",
                     name_of(b), name_of(other), shown(b)));
   }
-  Place folded(size_t b, const Without& found) {
+  Place folded(size_t b, const WithoutPairs& found, const std::string& weights) {
     return dropped(
         b, found, folded_,
-        fmt::format("the port's {} is {}, and what the port has after it follows from the reference's value: "
-                    "the constant lies in weights behind it or before it. It is not compared",
-                    name_of(b), found.constant));
+        fmt::format("the port's {} is {}, and what the port has after it follows from the reference's value: its "
+                    "weights make the difference, it is not compared",
+                    name_of(b), weights));
+  }
+  std::string folded_at(size_t b, const WithoutPairs& found) const {
+    const auto value = found.values.find(b);
+    const auto tensor = forced_.theirs(b);
+    return value != found.values.end() && tensor ? folded_in_weights(value->second, *tensor) : "";
   }
 
   std::string note_of_place(size_t b, size_t to) const {
@@ -207,6 +208,7 @@ class MovedBoundaries {
   }
 
   std::string shown(size_t b) const { return boundary(b).path.empty() ? "(result)" : boundary(b).path; }
+  bool of_map(size_t b) const { return forced_.paired(b)->evidence.starts_with("map"); }
   std::string name_of(size_t b) const { return candidate_[forced_.paired(b)->candidate].path; }
 
   void take(size_t b, const Place& place) {

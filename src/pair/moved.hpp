@@ -17,9 +17,12 @@ namespace parity {
 ///     row fails, and its name is that of the value which the port has;
 ///   - the place of a value that has its own counterpart: the pair is dropped, with a note;
 ///   - none, but the program goes on from its own value: the pair stays, fails, and is not gone on from.
-/// Pairs that a map file gives are the user's word and stay. Siblings that content alone has paired crosswise (q with
-/// v's values) are put in the order in which the port computes them where what follows agrees only so: then they are
-/// wrong, not what reads them. Throws Error for unusable recordings.
+///   - none, and the tensor is the reference's value but for what the port's weights make up for (pair/folded.hpp), q
+///   and k
+///     together: the pair is dropped, with a note.
+/// Pairs that a map file gives are the user's word and stay, but for the last of these. Siblings that content alone has
+/// paired crosswise (q with v's values) are put in the order in which the port computes them where what follows agrees
+/// only so: then they are wrong, not what reads them. Throws Error for unusable recordings.
 void move_boundaries(PortPairing& pairing, const Dump& dump, const Program& reference,
                      const std::vector<CandidateTensor>& candidate);
 

@@ -183,15 +183,17 @@ void find_layouts(PortPairing& pairing, const Program& reference, const std::vec
     pair.layout = layout;
     pairing.notes.push_back(
         fmt::format("the candidate has {}, and is read as the map rule `{} = {} {}` would ({})",
-                    layout.slice ? "more tokens of " + mine : "the axes of " + mine + " in another order", mine, other,
-                    layout.text(), why));
+                    layout.slice ? "more tokens of " + mine
+                                 : fmt::format("the axes of {} {}", mine,
+                                               layout.permutation.empty() ? "divided otherwise" : "in another order"),
+                    mine, other, layout.text(), why));
   };
   for (PortPair& pair : pairing.pairs) {
     const NamedTensor *mine = here.find(pair.boundary), *other = there.find(pair.candidate);
     if (!shapes_differ(pair, reference, candidate) || !mine) continue;
     double distance = 1;
     if (const auto layout = other ? layout_by_content(*mine, *other, &distance) : std::nullopt) {
-      orders[other->shape.size()].insert(layout->permutation);
+      if (!layout->permutation.empty()) orders[other->shape.size()].insert(layout->permutation);
       read_as(pair, *layout, fmt::format("content {:.4f}", 1 - distance * distance));
     } else if (const auto row = last_row(mine->shape, candidate[pair.candidate].shape);
                row && is_last_row(*row, *mine, candidate[pair.candidate])) {

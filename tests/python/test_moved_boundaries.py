@@ -291,3 +291,66 @@ def test_a_padded_vocabulary_says_its_map_rule(tmp_path):
     (tmp_path / "port.map").write_text("\n".join(sorted(rules)) + "\n")
     report, _ = nameless.compare(reference, port, tmp_path / "report", "--map", str(tmp_path / "port.map"))
     assert report["verdict"] == "pass", report["first_divergence"]
+
+
+def qwen2():
+    config = transformers.Qwen2Config(vocab_size=97, hidden_size=48, intermediate_size=80, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2, use_cache=False)
+    return spread(transformers.Qwen2ForCausalLM(config))
+
+
+def modules(model, folder):
+    """{path: result of each module} of a run."""
+    results = nameless.boundaries(record(model, folder / "whole.h5"))
+    return {path: array for path, _, array in results if not path.startswith("op ")}
+
+
+def saved(file, values):
+    with parity_probe.Writer(file) as writer:
+        for path, array in values.items():
+            writer.write(path, np.ascontiguousarray(array))
+    return file
+
+
+def side_by_side(values):
+    """q and k as ggml and the original Llama have them: the two halves that RoPE rotates together lie side by side."""
+    return {path: array.reshape(*array.shape[:-1], -1, 2, 6).swapaxes(-1, -2).reshape(array.shape) if path.endswith(("q_proj", "k_proj")) else array
+            for path, array in values.items()}
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+def test_rotated_pairs_side_by_side(mapped, tmp_path):
+    """An order of channels that q and k share. Under names of a map, too: one of them alone means nothing."""
+    reference, values = record(qwen2(), tmp_path / "reference.h5"), side_by_side(modules(qwen2(), tmp_path))
+    rule = ["--map", str(tmp_path / "port.map")] if mapped else []
+    if mapped:
+        (tmp_path / "port.map").write_text("model.layers.*.self_attn.q_proj = blk.*.attn_q\n")
+        values = {re.sub(r"model\.layers\.(\d)\.self_attn\.q_proj", r"blk.\1.attn_q", path): array for path, array in values.items()}
+    report, _ = nameless.compare(reference, saved(tmp_path / "port.h5", values), tmp_path / "report", *rule)
+    assert report["verdict"] == "pass", report["first_divergence"]
+    assert any("slices of axis 2 in another order" in warning and "not compared" in warning for warning in report["warnings"]), report["warnings"]
+
+
+def test_rotated_pairs_that_the_port_does_not_know_of(tmp_path):
+    """The weights of one convention under the rotation of the other, as a converter's slip leaves them."""
+    port = qwen2()
+    for layer in port.model.layers:
+        for product in (layer.self_attn.q_proj, layer.self_attn.k_proj):
+            for weight in (product.weight, product.bias):
+                weight.data = weight.data.unflatten(0, (-1, 2, 6)).transpose(1, 2).reshape(weight.shape).contiguous()
+    report, red = judged(record(qwen2(), tmp_path / "reference.h5"), record(port, tmp_path / "port.h5"), tmp_path)
+    assert report["first_divergence"]["path"].startswith("model.layers.0.self_attn.q_proj") and "channel order" in report["first_divergence"]["diagnosis"], red
+
+
+def test_heads_in_another_order_that_the_product_behind_them_knows(tmp_path):
+    values = {path: array.reshape(2, 11, -1, 12)[:, :, ::-1].reshape(array.shape) if path.endswith("v_proj") else array for path, array in modules(opt(), tmp_path).items()}
+    report, red = judged(record(opt(), tmp_path / "reference.h5"), saved(tmp_path / "port.h5", values), tmp_path)
+    assert report["verdict"] == "pass" and any("12 at a time" in warning for warning in report["warnings"]), red
+
+
+def test_heads_as_an_axis_of_their_own(tmp_path):
+    """[batch, tokens, heads, features] and [batch, heads, tokens, features]: four axes are a matter of taste."""
+    reference, plain = record(opt(), tmp_path / "reference.h5"), modules(opt(), tmp_path)
+    for axes in ((0, 1, 2, 3), (0, 2, 1, 3)):
+        values = {path: array.reshape(2, 11, 4, 12).transpose(axes) if path.endswith(("q_proj", "k_proj", "v_proj")) else array for path, array in plain.items()}
+        report, red = judged(reference, saved(tmp_path / "port.h5", values), tmp_path)
+        assert report["verdict"] == "pass" and not red, red

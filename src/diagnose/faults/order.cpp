@@ -7,7 +7,7 @@
 #include <set>
 
 #include "diagnose/faults/catalogue.hpp"
-#include "diagnose/reordered.hpp"
+#include "measure/reordered.hpp"
 
 namespace parity {
 namespace {

@@ -1,4 +1,4 @@
-#include "diagnose/reordered.hpp"
+#include "measure/reordered.hpp"
 
 #include <fmt/format.h>
 
