@@ -98,6 +98,7 @@ struct OpResult {
   std::optional<Histogram> histogram;    // of the forced comparison; of the free one where there is no other
   std::string source, candidate_source;  // "modeling_llama.py:312 in forward", of each side's code; "" if not recorded
   std::string rerun;                     // command line that computes this row again
+  std::string read_as;                   // verdict shape: the steps of a map rule that would fit, "perm(0,2,1)"; or ""
 };
 
 /// A row about a whole recording, not an op: what was compared may be right, and something else is not to be trusted.

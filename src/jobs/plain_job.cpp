@@ -120,10 +120,13 @@ class PlainJob {
     const at::Tensor expected = reference.load();
     const auto [value, problem] = partner.layout.fit_reference(candidate_[partner.candidate].load());
     if (!value.defined()) return set(row, Verdict::shape, problem);
-    if (value.sizes() != expected.sizes())
+    if (value.sizes() != expected.sizes()) {
+      const ShapeAdvice advice = shape_advice(row.path, expected, row.candidate_path, value);
+      row.read_as = advice.steps;
       return set(row, Verdict::shape,
                  fmt::format("shape differs: reference {}, candidate {}{}", c10::str(expected.sizes()),
-                             c10::str(value.sizes()), shape_advice(row.path, expected, row.candidate_path, value)));
+                             c10::str(value.sizes()), advice.text));
+    }
     if (is_float(expected.scalar_type()) != is_float(value.scalar_type()) ||
         expected.is_complex() != value.is_complex() ||
         (expected.scalar_type() == at::kBool) != (value.scalar_type() == at::kBool))

@@ -157,10 +157,13 @@ class PortJob {
     const at::Tensor& value = fit.tensor;
     if (value.defined() && value.sizes().vec() == row.shape) return value;
     row.diagnosis = fit.problem;
-    if (value.defined())
-      row.diagnosis = fmt::format(
-          "shape differs: reference {}, candidate {}{}", c10::str(at::IntArrayRef(row.shape)), c10::str(value.sizes()),
-          pair.layout.text().empty() ? shape_advice(row.path, own, row.candidate_path, value) : "");
+    if (value.defined()) {
+      const ShapeAdvice advice =
+          pair.layout.text().empty() ? shape_advice(row.path, own, row.candidate_path, value) : ShapeAdvice{};
+      row.diagnosis = fmt::format("shape differs: reference {}, candidate {}{}", c10::str(at::IntArrayRef(row.shape)),
+                                  c10::str(value.sizes()), advice.text);
+      row.read_as = advice.steps;
+    }
     row.verdict = Verdict::shape;
     row.gate = Gate::structure;
     return {};

@@ -108,17 +108,18 @@ namespace {
 // "; …, use a map rule (--map): conv = conv perm(0,4,1,2,3)"
 struct Rule {
   const std::string &reference, &candidate;
-  std::string operator()(std::string_view when, const std::string& change) const {
+  ShapeAdvice operator()(std::string_view when, const std::string& steps) const {
     const auto name = [](const std::string& path) { return path.empty() ? std::string("\"\"") : path; };
-    return fmt::format("; {}, use a map rule (--map): {} = {} {}", when, name(reference), name(candidate), change);
+    return {fmt::format("; {}, use a map rule (--map): {} = {} {}", when, name(reference), name(candidate), steps),
+            steps};
   }
 };
 
-std::string axes_advice(at::IntArrayRef reference, at::IntArrayRef candidate, const Rule& rule) {
+ShapeAdvice axes_advice(at::IntArrayRef reference, at::IntArrayRef candidate, const Rule& rule) {
   if (reference != candidate && differ_by_merged_axes(reference, candidate))
     return rule("if the same elements lie in the same order", fmt::format("reshape({})", fmt::join(reference, ",")));
   if (reference.size() < 2 || reference.size() > 8 || reference == candidate || !permuted(reference, candidate))
-    return "";
+    return {};
   return rule("if only the order of axes differs",
               fmt::format("perm({})", fmt::join(usual_order(candidate, reference), ",")));
 }
@@ -135,34 +136,35 @@ std::optional<int64_t> other_axis(at::IntArrayRef a, at::IntArrayRef b) {
   return found;
 }
 
-std::string padding_advice(const at::Tensor& reference, const at::Tensor& candidate, const Rule& rule) {
+ShapeAdvice padding_advice(const at::Tensor& reference, const at::Tensor& candidate, const Rule& rule) {
   const auto axis = other_axis(reference.sizes(), candidate.sizes());
-  if (!axis || !at::isFloatingType(reference.scalar_type()) || !at::isFloatingType(candidate.scalar_type())) return "";
+  if (!axis || !at::isFloatingType(reference.scalar_type()) || !at::isFloatingType(candidate.scalar_type())) return {};
   const int64_t ours = reference.size(*axis), theirs = candidate.size(*axis), common = std::min(ours, theirs);
   for (const bool first : {true, false}) {
     const auto part = [&](const at::Tensor& whole) {
       return whole.narrow(*axis, first ? 0 : whole.size(*axis) - common, common);
     };
-    if (part(reference).numel() == 0) return "";
+    if (part(reference).numel() == 0) return {};
     const auto off = measure_sums(part(reference), part(candidate)).rel_l2;
     if (!off || !(*off < kPairLimits.content.same)) continue;
     const char* which = first ? "first" : "last";
-    if (ours > theirs) return fmt::format("; it has the reference's {} {} along axis {} alone", which, common, *axis);
+    if (ours > theirs)
+      return {fmt::format("; it has the reference's {} {} along axis {} alone", which, common, *axis), ""};
     return rule(
         fmt::format("its {} {} along axis {} are the reference's: if the others are padding", which, common, *axis),
         fmt::format("slice({},{},{})", *axis, first ? 0 : theirs - common, common));
   }
-  return "";
+  return {};
 }
 
 }  // namespace
 
-std::string shape_advice(const std::string& reference_path, const at::Tensor& reference,
+ShapeAdvice shape_advice(const std::string& reference_path, const at::Tensor& reference,
                          const std::string& candidate_path, const at::Tensor& candidate) {
-  if (!reference.defined() || !candidate.defined()) return "";
+  if (!reference.defined() || !candidate.defined()) return {};
   const Rule rule{reference_path, candidate_path};
-  const std::string axes = axes_advice(reference.sizes(), candidate.sizes(), rule);
-  return axes.empty() ? padding_advice(reference, candidate, rule) : axes;
+  const ShapeAdvice axes = axes_advice(reference.sizes(), candidate.sizes(), rule);
+  return axes.text.empty() ? padding_advice(reference, candidate, rule) : axes;
 }
 
 }  // namespace parity

@@ -28,12 +28,17 @@ std::optional<Layout> layout_like(const std::vector<int64_t>& permutation, at::I
 /// reference that generates has the last token's logits alone. nullopt for other shapes.
 std::optional<Layout> last_row(at::IntArrayRef reference, at::IntArrayRef candidate);
 
-/// What may be between tensors of other shapes, and the map rule that compares them: "; if only the order of axes
-/// differs, use a map rule (--map): conv = conv perm(0,4,1,2,3)" (of several orders the usual one: channels last, else
-/// first); of merged axes a reshape(…); of a tensor that is longer along one axis and begins or ends with the
-/// reference's values (relative L2 below .05), as a padded vocabulary or sequence does, a slice(…). One that is shorter
-/// has no rule, but is said to have the reference's first or last. "" when it is none of these, or a side is undefined.
-std::string shape_advice(const std::string& reference_path, const at::Tensor& reference,
+/// What may be between tensors of other shapes.
+struct ShapeAdvice {
+  std::string text;   // "; if only the order of axes differs, use a map rule (--map): conv = conv perm(0,4,1,2,3)"
+  std::string steps;  // of that rule, "perm(0,4,1,2,3)"
+};
+
+/// An order of axes (of several the usual one: channels last, else first); of merged axes a reshape(…); of a tensor
+/// that is longer along one axis and begins or ends with the reference's values (relative L2 below .05), as a padded
+/// vocabulary or sequence does, a slice(…). One that is shorter has no rule, but is said to have the reference's first
+/// or last. Empty when it is none of these, or a side is undefined.
+ShapeAdvice shape_advice(const std::string& reference_path, const at::Tensor& reference,
                          const std::string& candidate_path, const at::Tensor& candidate);
 
 }  // namespace parity

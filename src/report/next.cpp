@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 
 #include "core/shell.hpp"
 #include "report/matrix.hpp"
@@ -40,6 +41,24 @@ void first_alone(const Report& report, Steps& steps) {
   const OpResult* op = first_divergence(report);
   if (op != nullptr && !op->rerun.empty())
     steps.push_back({op->rerun, fmt::format("the first divergence alone: {}", row_name(*op))});
+}
+
+/// Many tensors of another shape that one rule reads: a port with its tokens first, or padded, or with batch and tokens
+/// as one axis, which a rule without steps reads.
+void layouts(const Report& report, Steps& steps) {
+  if (!two_files(report) || !report.command.starts_with("parity-check compare ") ||
+      !options_in(report.command, {"--map"}).empty())
+    return;
+  std::map<std::string, int> rows;
+  for (const OpResult& op : report.ops)
+    if (op.verdict == Verdict::shape && !op.read_as.empty() && op.path == op.candidate_path)
+      ++rows[op.read_as.starts_with("reshape") ? "" : " " + op.read_as];
+  const auto most = std::max_element(rows.begin(), rows.end(), [](auto& a, auto& b) { return a.second < b.second; });
+  if (most == rows.end() || most->second < 2) return;
+  steps.push_back(
+      {fmt::format("echo {} >layout.map && {} --map layout.map", shell_word("* = *" + most->first),
+                   pair_command(report, "compare")),
+       fmt::format("{} tensors have shapes that this rule reads, if their layout is what differs", most->second)});
 }
 
 void unpaired(const Report& report, Steps& steps) {
@@ -164,8 +183,8 @@ void interrupted(const Report& report, Steps& steps) {
     }
 }
 
-constexpr std::array kRules{first_alone, casts, weights,         unpaired,   no_op_is_wrong,
-                            blame,       drift, undecided_alone, interrupted};
+constexpr std::array kRules{layouts,        first_alone, casts, weights,         unpaired,
+                            no_op_is_wrong, blame,       drift, undecided_alone, interrupted};
 
 }  // namespace
 

@@ -1,0 +1,26 @@
+"""Small models whose weights have the scale of trained ones, recorded and compared on one prompt."""
+import torch
+
+import nameless
+
+IDS = torch.randint(0, 97, (2, 11), generator=torch.Generator().manual_seed(1))
+
+
+def spread(model):
+    """Weights at the scale of trained ones, so that everything shows."""
+    g = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            gain = weight.dim() < 2 and ("norm" in name or "ln_" in name) and name.endswith("weight")
+            weight.copy_(torch.randn(weight.shape, generator=g) / weight.shape[-1] ** .5 if weight.dim() > 1 else gain + .1 * torch.randn(weight.shape, generator=g))
+    return model.eval()
+
+
+def record(model, file):
+    return nameless.record(model, file, {"input_ids": IDS})
+
+
+def judged(reference, candidate, folder):
+    report, _ = nameless.compare(reference, candidate, folder / "report")
+    red = {op["path"]: op for op in report["ops"] if op["verdict"] not in ("pass", "inconclusive")}
+    return report, red
