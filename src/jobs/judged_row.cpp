@@ -80,4 +80,23 @@ std::vector<Finding> judge_row(OpResult& row, const RowValues& v, PortFindings* 
   return row.verdict == Verdict::pass ? found : left;
 }
 
+void judge_folded(OpResult& row, const RowValues& v, const PortFindings* findings, const std::string& value,
+                  const Thresholds& limits) {
+  const Evidence evidence = evidence_of(v, v.event, findings);
+  row.forced = evidence.forced;
+  row.oracle = evidence.oracle;
+  judge_port(row, evidence, v.segment, {}, limits);
+  if (row.verdict != Verdict::fail) return;
+  const std::string name = "folded into weights";
+  row.gate = Gate::logic;
+  row.diagnosis =
+      fmt::format("{} (the value is {}): what the port has after it follows from the reference's value", name, value);
+  for (const std::string& rule : limits.accepted) {
+    if (!matches_layer(name, rule) && !matches_layer(row.path, rule)) continue;
+    row.verdict = Verdict::pass;
+    row.diagnosis = fmt::format("declared (--accept-path {}): {}", rule, row.diagnosis);
+    return;
+  }
+}
+
 }  // namespace parity

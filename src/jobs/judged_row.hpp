@@ -17,4 +17,10 @@ struct RowValues {
 std::vector<Finding> judge_row(OpResult& row, const RowValues& values, PortFindings* findings,
                                const Thresholds& limits);
 
+/// The same of a value that the port's weights alone make another: `value` is PortPair::folded, "the reference's
+/// divided by 3.464". Its name is that, and it passes where that is declared by place or by name (--accept-path 'folded
+/// into weights'). Nothing is looked for, and it is no earlier value that a later one may be.
+void judge_folded(OpResult& row, const RowValues& values, const PortFindings* findings, const std::string& value,
+                  const Thresholds& limits);
+
 }  // namespace parity

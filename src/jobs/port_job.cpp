@@ -145,7 +145,7 @@ class PortJob {
         shards_.explain_shape(unit.row, *by_boundary_[boundary], event.computed[kRecorded]);
       if (findings_) unit.aside = findings_->aside();
       units_.finished(std::move(unit));
-    } else if (value.defined() && findings_) {
+    } else if (value.defined() && findings_ && by_boundary_[boundary]->folded.empty()) {
       findings_->pass(row, event, value, values_before(row));
     }
   }
@@ -188,12 +188,17 @@ class PortJob {
     row.free = measure(own, value);
     logits_.add(row, own, value, unit.logits);
     const ValuesBefore before = values_before(row);
-    const std::vector<Finding> found =
-        judge_row(row, {value, event, segments_[row.index], before}, findings_.get(), limits_);
+    const RowValues values{value, event, segments_[row.index], before};
+    const std::string& folded = by_boundary_[row.index]->folded;
+    std::vector<Finding> found;
+    if (folded.empty())
+      found = judge_row(row, values, findings_.get(), limits_);
+    else
+      judge_folded(row, values, findings_.get(), folded, limits_);
     if (const auto change = measure_sums(lanes[kOracle], lanes[kPerturbed]).rel_l2)
       row.amplification = *change / kPerturbation;
     row.explanations = explanations(found, limits_);
-    shards_.judge(row, *by_boundary_[row.index], {value, event, segments_[row.index], before});
+    shards_.judge(row, *by_boundary_[row.index], values);
     add_spread(row, lanes[kRecorded], value);
     if ((options_.paths || (row.gate == Gate::dtype_path && row.verdict == Verdict::fail)) && wanted(row))
       unit.dtype_paths = cast_placements(program_, segments_[row.index], options_.side, value, event, started());

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "core/precision.hpp"
 #include "measure/constants_apart.hpp"
 #include "measure/reordered.hpp"
 #include "pair/limits.hpp"
@@ -13,8 +16,13 @@ bool enough(int64_t elements) { return static_cast<double>(elements) >= kPairLim
 
 }  // namespace
 
+double folded_limit(at::ScalarType dtype) {
+  const MovedLimits& limits = kPairLimits.moved;
+  return std::min<double>(limits.folded, limits.folded_units * unit_roundoff(dtype));
+}
+
 std::string folded_in_weights(const at::Tensor& reference, const at::Tensor& candidate) {
-  const double most = kPairLimits.moved.folded;
+  const double most = folded_limit(reference.scalar_type());
   if (!enough(reference.numel())) return "";
   const FactorFit fit = fit_factor(reference, candidate);
   if (fit.left <= most) return fmt::format("the reference's divided by {:.4g}", fit.factor);

@@ -13,4 +13,8 @@ namespace parity {
 /// elements say so.
 std::string folded_in_weights(const at::Tensor& reference, const at::Tensor& candidate);
 
+/// Relative L2 up to which a value of that dtype agrees with a fold. Not MovedLimits::far: a tanh of small values is a
+/// factor, too, within a few per cent.
+double folded_limit(at::ScalarType dtype);
+
 }  // namespace parity

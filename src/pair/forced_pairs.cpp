@@ -101,10 +101,8 @@ OffByBoundary ForcedPairs::off_on(const PartOnPairs& part, std::map<int64_t, at:
   OffByBoundary off;
   try {
     replay(dump_, reference_, options, [&](size_t t, const at::Tensor& value) -> std::optional<at::Tensor> {
-      if (paired_[t] == nullptr || std::find(free.begin(), free.end(), t) != free.end()) {
-        if (look) look(t, value);
-        return std::nullopt;
-      }
+      if (look) look(t, value);
+      if (paired_[t] == nullptr || std::find(free.begin(), free.end(), t) != free.end()) return std::nullopt;
       auto own = theirs(t);
       if (own) off[t] = distance(value, *own);
       return own;

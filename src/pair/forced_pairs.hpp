@@ -44,7 +44,7 @@ class ForcedPairs {
   }
   using Look = std::function<void(size_t boundary, const at::Tensor& value)>;
   /// How far the part's paired values are off when these are given; empty when it cannot run alone. `look` sees the
-  /// value of each unpaired boundary that the part visits, and those of `free`, whose pairs are left out.
+  /// value of each boundary that the part visits. The pairs of `free` are left out.
   OffByBoundary off_on(const PartOnPairs& part, std::map<int64_t, at::Tensor> given, const Look& look = nullptr,
                        const std::vector<size_t>& free = {});
   /// Is some value off by far that was less so?

@@ -138,8 +138,13 @@ struct MovedLimits {
       2, "times nearer, for siblings paired crosswise: two wrong values in place of right ones bring none nearer"};
   Constant places{12, "of the same shape between two pairs: more than a norm's or a feed-forward layer's ops"};
   Constant most{32, "stretches searched in vain: a port that is off in more places has another fault"};
+  Constant folded_units{256,
+                        "unit roundoffs, at most `folded`: what a fold leaves and what is behind it are off by, in "
+                        "fp32 as much as a softmax and two products amplify roundings"};
   Constant folded{
       .01, "relative L2 that constants leave: two roundings to bf16 and a weight's, .0017 each, and as much again"};
+  Constant rounds{4, "in which a group grows: q and its norm, then k's and its norm"};
+  Constant group{16, "values that are changed together: q, k and what a rotation is made of"};
   Constant folded_elements{8, "of a channel, for which two constants are fitted: chance leaves .01 of none"};
   Constant shown{3, "of the values that moved alike are named in a note"};
   Constant work{1e11, "multiplications, some 3 s on two cores: half of what trials may take"};

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "pair/folded.hpp"
+#include "pair/folded_group.hpp"
 #include "pair/forced_pairs.hpp"
 #include "pair/limits.hpp"
 #include "pair/without_pairs.hpp"
@@ -39,13 +40,16 @@ class MovedBoundaries {
       if (next.empty()) continue;
       const bool shows = std::any_of(next.begin(), next.end(), [&](size_t t) { return forced_.off_by_far(t); });
       const auto place = shows ? place_of(b, next) : absorbed(b, next);
-      if (place)
+      if (place) {
         take(b, *place);
-      else if (!folded_together(b, next))
+      } else if (const auto group = folded_group(forced_, reference_, b)) {
+        for (size_t i = 0; i < group->members.size(); ++i)
+          take(group->members[i], {std::nullopt, true, group->off, 0, "", group->weights[i]});
+      } else {
         ++in_vain;
+      }
     }
-    for (const Dropped* kind : {&renamed_, &folded_})
-      if (!kind->names.empty()) pairing_.notes.push_back(kind->first + others_of(kind->names));
+    if (!renamed_.empty()) pairing_.notes.push_back(first_renamed_ + others_of(renamed_));
     std::erase_if(pairing_.pairs, [&](const PortPair& pair) { return forced_.paired(pair.boundary) != &pair; });
     std::sort(pairing_.pairs.begin(), pairing_.pairs.end(),
               [](const PortPair& a, const PortPair& b) { return a.boundary < b.boundary; });
@@ -59,12 +63,7 @@ class MovedBoundaries {
     OffByBoundary off;
     int healed = 0;
     std::string note;
-  };
-
-  // Values that are not compared, in the order in which they were found.
-  struct Dropped {
-    std::string first;  // what is said of the first
-    std::vector<std::string> names;
+    std::string folded = {};  // PortPair::folded
   };
 
   const Boundary& boundary(size_t b) const { return reference_.boundaries[b]; }
@@ -81,17 +80,21 @@ class MovedBoundaries {
     const bool by_map = of_map(b);
     if (auto elsewhere = by_map ? std::nullopt : best_of(b, *tensor, order, healed > 0)) return elsewhere;
     if (healed == 0) return std::nullopt;
-    const std::string weights = folded_at(b, found);
-    if (by_map) return weights.empty() ? std::nullopt : std::optional(folded(b, found, weights));
+    const auto value = found.values.find(b);
+    const std::string weights = value == found.values.end() || !follows_closely(reference_, found.off)
+                                    ? ""
+                                    : folded_in_weights(value->second, *tensor);
+    if (by_map && weights.empty()) return std::nullopt;
+    if (by_map) return Place{std::nullopt, true, found.off, healed, "", weights};
     std::set<size_t> pairs = found.part.needed;
     for (const auto& [t, off] : found.off) pairs.insert(t);
-    if (const auto other = second_name_of(b, *tensor, pairs)) return renamed(b, found, *other);
-    if (!weights.empty()) return folded(b, found, weights);
-    Place place{std::nullopt, true, found.off, healed, ""};
-    place.note = fmt::format(
-        "what the port has after its {} does not follow from it but from the reference's value there: the port went on "
-        "with another value than it recorded",
-        name_of(b));
+    if (const auto other = second_name_of(b, *tensor, pairs)) return renamed(b, found.off, *other);
+    Place place{std::nullopt, true, found.off, healed, "", weights};
+    if (weights.empty())
+      place.note = fmt::format(
+          "what the port has after its {} does not follow from it but from the reference's value there: the port went "
+          "on with another value than it recorded",
+          name_of(b));
     return place;
   }
 
@@ -104,40 +107,8 @@ class MovedBoundaries {
     if (found.off.empty() || forced_.worse(found.off)) return std::nullopt;
     for (const auto& [w, far] : found.near)
       if (w > b && is_it(b, far)) return Place{w, false, found.off, 0, note_of_place(b, w)};
-    if (const auto other = second_name_of(b, *tensor, {next.begin(), next.end()})) return renamed(b, found, *other);
+    if (const auto other = second_name_of(b, *tensor, {next.begin(), next.end()})) return renamed(b, found.off, *other);
     return std::nullopt;
-  }
-
-  // Values that take each other's change back: q and k whose channels are in one order, or that share attention's
-  // scale.
-  bool folded_together(size_t b, const std::vector<size_t>& next) {
-    std::vector<size_t> group = companions(b, next);
-    if (group.size() < 2) return false;
-    std::set<size_t> behind;
-    const std::vector<bool> marked = forced_.marked_without(group);
-    for (const size_t member : group)
-      for (const size_t t : forced_.followers(marked, member)) behind.insert(t);
-    const std::vector<size_t> targets(behind.begin(), behind.end());
-    const bool shows = std::any_of(targets.begin(), targets.end(), [&](size_t t) { return forced_.off_by_far(t); });
-    const WithoutPairs found = without_pairs(forced_, reference_, group, targets);
-    if (found.off.empty() || forced_.worse(found.off) || (shows && forced_.healed(found.off) == 0)) return false;
-    std::vector<std::string> weights;
-    for (const size_t member : group) weights.push_back(folded_at(member, found));
-    if (std::find(weights.begin(), weights.end(), "") != weights.end()) return false;
-    for (size_t i = 0; i < group.size(); ++i) take(group[i], folded(group[i], found, weights[i]));
-    return true;
-  }
-
-  // b, and what else is off by far and what follows is computed from, too.
-  std::vector<size_t> companions(size_t b, const std::vector<size_t>& next) const {
-    const auto direct = reference_.marked_ancestors(forced_.marked());
-    std::set<size_t> others;
-    for (const size_t t : next)
-      for (const size_t a : direct[t])
-        if (a != b && a < t && forced_.off_by_far(a)) others.insert(a);
-    std::vector<size_t> group{b};
-    group.insert(group.end(), others.begin(), others.end());
-    return group;
   }
 
   // The tensor in the place of each of these values, the nearest first; `equal`: it must be that value.
@@ -174,30 +145,16 @@ class MovedBoundaries {
     return std::nullopt;
   }
 
-  // The pair is no pair. Ports do this layer by layer: the first of each kind is said in full, the others by name.
-  Place dropped(size_t b, const WithoutPairs& found, Dropped& kind, std::string note) const {
-    if (kind.names.empty()) kind.first = std::move(note);
-    kind.names.push_back(name_of(b));
-    return {std::nullopt, false, found.off, 0, ""};
-  }
-  Place renamed(size_t b, const WithoutPairs& found, size_t other) {
-    return dropped(
-        b, found, renamed_,
-        fmt::format("the port's {} is the value of its {}, not that of the reference's {}, and what the port "
-                    "has after it does not follow from it: it is not compared",
-                    name_of(b), name_of(other), shown(b)));
-  }
-  Place folded(size_t b, const WithoutPairs& found, const std::string& weights) {
-    return dropped(
-        b, found, folded_,
-        fmt::format("the port's {} is {}, and what the port has after it follows from the reference's value: its "
-                    "weights make the difference, it is not compared",
-                    name_of(b), weights));
-  }
-  std::string folded_at(size_t b, const WithoutPairs& found) const {
-    const auto value = found.values.find(b);
-    const auto tensor = forced_.theirs(b);
-    return value != found.values.end() && tensor ? folded_in_weights(value->second, *tensor) : "";
+  // The pair is no pair. Ports do this layer by layer: the first is said in full, the others by name.
+  Place renamed(size_t b, const OffByBoundary& off, size_t other) {
+    if (renamed_.empty())
+      first_renamed_ = fmt::format(
+          "the port's {} is the value of its {}, not that of the reference's {}, and what the port has after it does "
+          "not "
+          "follow from it: it is not compared",
+          name_of(b), name_of(other), shown(b));
+    renamed_.push_back(name_of(b));
+    return {std::nullopt, false, off, 0, ""};
   }
 
   std::string note_of_place(size_t b, size_t to) const {
@@ -217,10 +174,12 @@ class MovedBoundaries {
     if (!place.note.empty()) pairing_.notes.push_back(place.note);
     for (const size_t name : names) {
       PortPair& pair = *forced_.paired(name);
-      if (place.stays)
+      if (place.stays) {
         pair.goes_on = false;
-      else
+        pair.folded = place.folded;
+      } else {
         give(pair, name == b ? place.to : std::nullopt);
+      }
     }
   }
 
@@ -244,7 +203,8 @@ class MovedBoundaries {
   ForcedPairs& forced_;
   const Program& reference_;
   const std::vector<CandidateTensor>& candidate_;
-  Dropped renamed_, folded_;
+  std::vector<std::string> renamed_;  // values that are not compared, in the order in which they were found
+  std::string first_renamed_;         // what is said of the first
 };
 
 }  // namespace

@@ -17,12 +17,13 @@ namespace parity {
 ///     row fails, and its name is that of the value which the port has;
 ///   - the place of a value that has its own counterpart: the pair is dropped, with a note;
 ///   - none, but the program goes on from its own value: the pair stays, fails, and is not gone on from.
-///   - none, and the tensor is the reference's value but for what the port's weights make up for (pair/folded.hpp), q
-///   and k
-///     together: the pair is dropped, with a note.
-/// Pairs that a map file gives are the user's word and stay, but for the last of these. Siblings that content alone has
-/// paired crosswise (q with v's values) are put in the order in which the port computes them where what follows agrees
-/// only so: then they are wrong, not what reads them. Throws Error for unusable recordings.
+///   - none, but the program goes on from its own value: the pair stays, fails, and is not gone on from; where the
+///     port's weights make up for what is between the two (pair/folded.hpp; of q and k together,
+///     pair/folded_group.hpp), the pair says so.
+/// Pairs that a map file gives are the user's word and stay; of what is above only the last is looked for there.
+/// Siblings that content alone has paired crosswise (q with v's values) are put in the order in which the port computes
+/// them where what follows agrees only so: then they are wrong, not what reads them. Throws Error for unusable
+/// recordings.
 void move_boundaries(PortPairing& pairing, const Dump& dump, const Program& reference,
                      const std::vector<CandidateTensor>& candidate);
 

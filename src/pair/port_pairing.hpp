@@ -19,6 +19,7 @@ struct PortPair {
   double distance = 1;   // of content, where that was looked at
   bool moved = false;    // it has another value's name (pair/moved.hpp)
   bool goes_on = true;   // the program is replayed on from the candidate's value; false: the port did not go on from it
+  std::string folded = {};  // what the value is, where only the port's weights make it another (pair/folded.hpp)
 };
 
 struct PortPairing {

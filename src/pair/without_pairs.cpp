@@ -38,7 +38,7 @@ WithoutPairs without_pairs(ForcedPairs& forced, const Program& reference, const 
   found.part.part = std::make_shared<ProgramPart>(std::move(part));
   const at::Tensor first = forced.theirs(group.front()).value();
   const auto look = [&](size_t at, const at::Tensor& value) {
-    if (std::find(group.begin(), group.end(), at) == group.end())
+    if (forced.paired(at) == nullptr)
       found.near[at] = ForcedPairs::distance(value, first);
     else
       found.values[at] = value.clone();

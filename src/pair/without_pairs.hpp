@@ -11,7 +11,7 @@ struct WithoutPairs {
   PartOnPairs part;
   OffByBoundary off;   // the values that follow
   OffByBoundary near;  // by unpaired boundary of that shape: how far the first one's tensor is from its value
-  std::map<size_t, at::Tensor> values;  // of those left out: what the program has there
+  std::map<size_t, at::Tensor> values;  // of those left out and those that follow: what the program has there
 };
 
 /// `group`: paired boundaries, left out under all their names; the first one's tensor must fit. `next`: the paired

@@ -61,6 +61,17 @@ void layouts(const Report& report, Steps& steps) {
        fmt::format("{} tensors have shapes that this rule reads, if their layout is what differs", most->second)});
 }
 
+/// A value that is another, where all that follows is right: the port's weights are made for it, or it is never read.
+void folded(const Report& report, Steps& steps) {
+  const OpResult* op = first_divergence(report);
+  if (op == nullptr || !op->diagnosis.starts_with("folded into weights") || !two_files(report)) return;
+  steps.push_back(
+      {fmt::format("{} --accept-path 'folded into weights'", pair_command(report, "compare")),
+       fmt::format("if the weights behind {} are made for it (a scale in q's, a norm's in the product behind "
+                   "it): the same with that declared",
+                   row_name(*op))});
+}
+
 void unpaired(const Report& report, Steps& steps) {
   int64_t loose = 0, all = 0;
   std::string example;
@@ -183,8 +194,8 @@ void interrupted(const Report& report, Steps& steps) {
     }
 }
 
-constexpr std::array kRules{layouts,        first_alone, casts, weights,         unpaired,
-                            no_op_is_wrong, blame,       drift, undecided_alone, interrupted};
+constexpr std::array kRules{layouts,        folded, first_alone, casts,           weights,    unpaired,
+                            no_op_is_wrong, blame,  drift,       undecided_alone, interrupted};
 
 }  // namespace
 

@@ -20,7 +20,8 @@ def record(model, file):
     return nameless.record(model, file, {"input_ids": IDS})
 
 
-def judged(reference, candidate, folder):
-    report, _ = nameless.compare(reference, candidate, folder / "report")
+def judged(reference, candidate, folder, *options):
+    """The report and its red rows by path."""
+    report, _ = nameless.compare(reference, candidate, folder / "report", *options)
     red = {op["path"]: op for op in report["ops"] if op["verdict"] not in ("pass", "inconclusive")}
     return report, red
