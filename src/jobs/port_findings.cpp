@@ -10,9 +10,9 @@
 #include "core/dtype_kind.hpp"
 #include "core/error.hpp"
 #include "diagnose/limits.hpp"
-#include "measure/reordered.hpp"
 #include "measure/local.hpp"
 #include "measure/measure.hpp"
+#include "measure/reordered.hpp"
 
 namespace parity {
 namespace {
