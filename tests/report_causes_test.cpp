@@ -137,6 +137,9 @@ TEST_CASE("report: how much of its limits a row uses") {
   op.forced->bitwise_equal_share = 1;
   op.forced->rel_l2 = 0;
   CHECK(*share_of_limits(op) == 0);
+  op.verdict = Verdict::pass;
+  op.diagnosis = "declared (--accept-path 'folded*'): folded into weights";
+  CHECK_FALSE(share_of_limits(op));  // it is beyond them, and they do not decide
 }
 
 TEST_CASE("report: the matrix has a line for every recording and dtype, and says which op is worst") {

@@ -101,9 +101,10 @@ class PortJudge {
     if (is_double(e_.candidate_dtype) && !rounded_before) return logic(limit);
     if (e_.candidate_dtype == e_.reference_dtype || !number()) return false;
     const bool narrower = unit_roundoff(e_.candidate_dtype) > unit_roundoff(e_.reference_dtype);
-    return fail_named(Gate::dtype_path, fmt::format("{}: the reference has {} here, the candidate {}",
-                                                    narrower ? "extra rounding" : "missing rounding",
-                                                    dtype_name(e_.reference_dtype), dtype_name(e_.candidate_dtype)));
+    const std::string dtypes = fmt::format("the reference has {} here, the candidate {}",
+                                           dtype_name(e_.reference_dtype), dtype_name(e_.candidate_dtype));
+    if (best_explains()) return fail_as_best(dtypes);
+    return fail(Gate::dtype_path, fmt::format("{}: {}", narrower ? "extra rounding" : "missing rounding", dtypes));
   }
 
   bool logic(double limit) {

@@ -138,3 +138,12 @@ def test_a_soft_cap_left_out_has_a_name(tmp_path):
         port.config.final_logit_softcapping = cap
         report, red = judged(reference, record(port, tmp_path / "port.h5"), tmp_path)
         assert len(red) >= 1 and words in report["first_divergence"]["diagnosis"], (cap, report["first_divergence"])
+
+
+def test_a_port_in_another_dtype_is_said_once(tmp_path):
+    """A port in fp32 of a model in bf16: each row is a missing rounding and says the two dtypes, after a name or without one."""
+    reference = record(gpt2().bfloat16(), tmp_path / "reference.h5")
+    report, red = judged(reference, record(gpt2().bfloat16().float(), tmp_path / "port.h5"), tmp_path)
+    said = [row["diagnosis"] for row in red.values()]
+    assert len(said) > 20 and all(text.startswith("missing rounding") and text.count("missing rounding") == 1 for text in said), said
+    assert all("the reference has bfloat16 here, the candidate float32" in text for text in said), said
