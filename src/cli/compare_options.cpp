@@ -86,7 +86,7 @@ void add_compare_options(CLI::App& command, CompareOptions& options, bool candid
       .add_option(
           "--accept-path", options.accepted,
           "Roundings declared as intended: globs of paths whose gate dtype_path may fail, or of names, as diagnoses "
-          "begin with them ('kv cache: fp16', 'missing rounding: add kept wide')")
+          "begin with them ('kv cache: fp16', 'missing rounding: add kept wide'); and 'folded into weights'")
       ->delimiter(',')
       ->type_name("GLOB");
   add_device(command, options.device);
