@@ -1,5 +1,6 @@
 """Small models whose weights have the scale of trained ones, recorded and compared on one prompt."""
 import torch
+import transformers
 
 import nameless
 
@@ -14,6 +15,17 @@ def spread(model):
             gain = weight.dim() < 2 and ("norm" in name or "ln_" in name) and name.endswith("weight")
             weight.copy_(torch.randn(weight.shape, generator=g) / weight.shape[-1] ** .5 if weight.dim() > 1 else gain + .1 * torch.randn(weight.shape, generator=g))
     return model.eval()
+
+
+def granite():
+    config = transformers.GraniteConfig(vocab_size=97, hidden_size=48, intermediate_size=80, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2, embedding_multiplier=6.5,
+                                        residual_multiplier=.4, logits_scaling=3., attention_multiplier=.3, use_cache=False)
+    return spread(transformers.GraniteForCausalLM(config))
+
+
+def gpt2():
+    config = transformers.GPT2Config(n_layer=4, n_embd=48, n_head=4, vocab_size=97, n_positions=32, use_cache=False, bos_token_id=1, eos_token_id=2)
+    return spread(transformers.GPT2LMHeadModel(config))
 
 
 def record(model, file):

@@ -3,7 +3,7 @@ import nameless
 import parity_probe
 import pytest
 import torch
-from test_moved_boundaries import IDS, gpt2, record
+from spread_models import IDS, gpt2, record
 
 CHUNKS = {"two chunks": (6, 5), "a prompt, then token by token": (7, 1, 1, 1, 1)}
 

@@ -9,7 +9,7 @@ import torch
 import transformers
 from diffusers.models.attention import BasicTransformerBlock
 from diffusers.models.embeddings import SinusoidalPositionalEmbedding
-from test_moved_boundaries import judged, spread
+from spread_models import judged, spread
 
 import parity_probe
 from parity_probe import position_tables

@@ -5,7 +5,7 @@ import nameless
 import parity_probe
 import pytest
 import torch
-from test_moved_boundaries import IDS, granite, judged, record
+from spread_models import IDS, granite, judged, record
 
 
 def last_layer_for_the_last_token(model):

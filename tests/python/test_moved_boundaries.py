@@ -10,13 +10,7 @@ from torch import nn
 
 import nameless
 import parity_probe
-from spread_models import judged, record, spread
-
-
-def granite():
-    config = transformers.GraniteConfig(vocab_size=97, hidden_size=48, intermediate_size=80, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2, embedding_multiplier=6.5,
-                                        residual_multiplier=.4, logits_scaling=3., attention_multiplier=.3, use_cache=False)
-    return spread(transformers.GraniteForCausalLM(config))
+from spread_models import gpt2, granite, judged, record, spread
 
 
 class ScaledEmbedding(nn.Embedding):
@@ -30,11 +24,6 @@ def scale_inside(model):
     inside.weight, inside.factor = table.weight, model.model.embedding_multiplier
     model.model.embed_tokens, model.model.embedding_multiplier = inside, 1.
     return model
-
-
-def gpt2():
-    config = transformers.GPT2Config(n_layer=4, n_embd=48, n_head=4, vocab_size=97, n_positions=32, use_cache=False, bos_token_id=1, eos_token_id=2)
-    return spread(transformers.GPT2LMHeadModel(config))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

@@ -6,7 +6,7 @@ import pytest
 import torch
 import transformers
 from test_chunks import run_in_chunks
-from test_moved_boundaries import gpt2, record
+from spread_models import gpt2, record
 
 import parity_probe
 
