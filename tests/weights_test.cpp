@@ -146,6 +146,12 @@ TEST_CASE("weights: a healthy tensor has no fault, a factor is measured") {
   CHECK(scaled.detail.find("0.125") != std::string::npos);
   CHECK(diagnose(x, -x, std::nullopt).name == "sign flipped");
   CHECK(diagnose(x, x - 1, std::nullopt).name == "offset");
+  const at::Tensor gain = 1 + 0.3 * random({30});
+  const Fault folded = diagnose(x, (x * gain).t().contiguous(), std::nullopt);
+  CHECK(folded.name == "scaled along an axis");
+  CHECK(folded.detail.starts_with("columns times a factor each"));
+  CHECK(diagnose(x, x * (1 + 0.3 * random({40, 1})), std::nullopt).detail.starts_with("rows times"));
+  CHECK(diagnose(x, x * gain + 0.01 * random({40, 30}), std::nullopt).name == "values differ");
   CHECK(diagnose(x, at::zeros_like(x), std::nullopt).name == "zero");
   CHECK(diagnose(x, x.narrow(0, 0, 39), std::nullopt).detail.find("agree") != std::string::npos);
   CHECK(diagnose(x, x.to(at::kInt), std::nullopt).name == "dtype");

@@ -66,7 +66,7 @@ class Examination {
   Fault run() {
     if (r_.numel() == 0 && c_.numel() == 0)
       is("empty", "no elements: nothing was shown", Gate::none, Verdict::untrusted);
-    else if (!degenerate() && !size() && !other_order() && !affine() && !permuted())
+    else if (!degenerate() && !size() && !other_order() && !affine() && !scaled_along() && !permuted())
       differing();
     return std::move(fault_);
   }
@@ -165,6 +165,25 @@ class Examination {
     if (offset != 0) return is("offset", fmt::format("the reference plus {:.6g} everywhere ({})", offset, fit));
     if (std::abs(gain + 1) <= 2 * unit_) return is("sign flipped", fmt::format("the reference times -1 ({})", fit));
     return is("scaled", fmt::format("the reference times {:.6g} ({})", gain, fit));
+  }
+
+  // candidate = reference with a factor for each row or column, in any order.
+  bool scaled_along() {
+    for (const Order& order : orders_) {
+      const at::Tensor c = in_reference_order(c_, order, r_.sizes());
+      for (int64_t axis = 0; r_.dim() > 1 && axis < r_.dim(); ++axis) {
+        const std::vector<double> factors = slice_factors(r_, c, axis, 2 * unit_);
+        if (factors.empty()) continue;
+        const auto [least, most] = std::minmax_element(factors.begin(), factors.end());
+        fault_.order = order;
+        return is(
+            "scaled along an axis",
+            fmt::format("{} times a factor each, {:.4g} to {:.4g}: a norm's weight or a scale that is folded into "
+                        "it",
+                        row_word(axis), *least, *most));
+      }
+    }
+    return false;
   }
 
   bool permuted() {

@@ -20,8 +20,9 @@ struct Fault {
 
 /// Both are one another's counterparts by name. Named after a check of all elements; in this order: other class of
 /// numbers, empty (untrusted), NaN, all zero, constant, another size, rounded on the way, transposed or reshaped, sign,
-/// factor, offset, rows or columns in another order, the same numbers in no such order, single rows, single elements,
-/// values differ. `expected`: how sound parameters of such names are laid out here.
+/// factor, offset, a factor for each row or column, rows or columns in another order, the same numbers in no such
+/// order, single rows, single elements, values differ. `expected`: how sound parameters of such names are laid out
+/// here.
 Fault diagnose(const at::Tensor& reference, const at::Tensor& candidate, const std::optional<Order>& expected);
 
 /// "rounded through bf16" for a candidate that holds the reference but for that; nullopt when it was kept.

@@ -7,13 +7,16 @@
 #include <cmath>
 #include <numeric>
 
+#include "measure/constants_apart.hpp"
+
 namespace parity {
 namespace {
 
 // Of one row's sums under rounding to bf16 (roundoff 2^-9, uniform: 0.58 of it on the average), in standard deviations.
 constexpr double kRowRoundoff = 0x1p-9 * 0.58, kDeviations = 5, kRowSummation = 1e-5;
 
-constexpr int64_t kPrints = 8;  // random projections of a row
+constexpr int64_t kElementsOfFactor = 8;  // that one is fitted to, at least
+constexpr int64_t kPrints = 8;            // random projections of a row
 constexpr double kWindow =
     0x1p-6;  // of a row's norm: a projection moves by 0.58 roundoffs of it, one in 1e6 by five times that
 
@@ -166,6 +169,17 @@ std::string permutation_text(const std::vector<int64_t>& permutation, const std:
                      length > 1 ? "blocks" : rows, fmt::join(moved.begin(), moved.begin() + shown, " "),
                      moved.size() > shown ? " …" : "", fmt::join(places.begin(), places.begin() + shown, " "),
                      moved.size() > shown ? " …" : "");
+}
+
+std::vector<double> slice_factors(const at::Tensor& reference, const at::Tensor& candidate, int64_t axis, double rest) {
+  std::vector<double> factors;
+  if (reference.size(axis) < 2 || reference.numel() / reference.size(axis) < kElementsOfFactor) return factors;
+  for (int64_t i = 0; i < reference.size(axis); ++i) {
+    const FactorFit fit = fit_factor(candidate.select(axis, i), reference.select(axis, i));
+    if (!(fit.left <= rest)) return {};
+    factors.push_back(fit.factor);
+  }
+  return factors;
 }
 
 }  // namespace parity

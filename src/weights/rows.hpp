@@ -37,4 +37,8 @@ double rows_found(const at::Tensor& part, const at::Tensor& whole);
 /// "blocks of 64 rows: 0 1 2 3 come as 2 0 1 3", "rows in reverse", "rows interleaved: …".
 std::string permutation_text(const std::vector<int64_t>& permutation, const std::string& rows);
 
+/// The factor of each slice along `axis`, where each of the candidate's is a multiple of the reference's up to a
+/// relative L2 of `rest`; empty where one is none, or has fewer than eight elements to say so.
+std::vector<double> slice_factors(const at::Tensor& reference, const at::Tensor& candidate, int64_t axis, double rest);
+
 }  // namespace parity
