@@ -1,8 +1,10 @@
 """Small models whose weights have the scale of trained ones, recorded and compared on one prompt."""
+import numpy as np
 import torch
 import transformers
 
 import nameless
+import parity_probe
 
 IDS = torch.randint(0, 97, (2, 11), generator=torch.Generator().manual_seed(1))
 
@@ -30,6 +32,19 @@ def gpt2():
 
 def record(model, file):
     return nameless.record(model, file, {"input_ids": IDS})
+
+
+def of_modules(results):
+    """{path: array} of nameless.boundaries without the ops' own."""
+    return {path: array for path, _, array in results if not path.startswith("op ")}
+
+
+def saved(file, values):
+    """A port's file of {path: array}."""
+    with parity_probe.Writer(file) as writer:
+        for path, array in values.items():
+            writer.write(path, np.ascontiguousarray(array))
+    return file
 
 
 def judged(reference, candidate, folder, *options):

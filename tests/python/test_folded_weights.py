@@ -9,7 +9,7 @@ from torch import nn
 
 import nameless
 import parity_probe
-from spread_models import IDS, judged, record, spread
+from spread_models import IDS, judged, of_modules, record, saved, spread
 
 
 DECLARED = ("--accept-path", "folded into weights")
@@ -164,15 +164,7 @@ def qwen2():
 
 def modules(model, folder):
     """{path: result of each module} of a run."""
-    results = nameless.boundaries(record(model, folder / "whole.h5"))
-    return {path: array for path, _, array in results if not path.startswith("op ")}
-
-
-def saved(file, values):
-    with parity_probe.Writer(file) as writer:
-        for path, array in values.items():
-            writer.write(path, np.ascontiguousarray(array))
-    return file
+    return of_modules(nameless.boundaries(record(model, folder / "whole.h5")))
 
 
 def side_by_side(values):

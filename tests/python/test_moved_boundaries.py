@@ -2,15 +2,13 @@
 Equal names then mean other values, and neither side is wrong."""
 import copy
 
-import numpy as np
 import pytest
 import torch
 import transformers
 from torch import nn
 
 import nameless
-import parity_probe
-from spread_models import gpt2, granite, judged, record, spread
+from spread_models import gpt2, granite, judged, of_modules, record, saved, spread
 
 
 class ScaledEmbedding(nn.Embedding):
@@ -61,13 +59,8 @@ def test_a_scale_left_out_is_no_moved_boundary(tmp_path):
 def write_port(model, file, values):
     """The port's modules under the reference's names, with `values(all results in order)` under some of them instead."""
     results = nameless.boundaries(record(model, file.with_suffix(".whole.h5")))
-    modules = {path: array for path, _, array in results if not path.startswith("op ")}
-    modules |= values([(path, array) for path, _, array in results])
-    with parity_probe.Writer(file) as writer:
-        for path, array in modules.items():
-            if array is not None:
-                writer.write(path, np.ascontiguousarray(array))
-    return file
+    modules = of_modules(results) | values([(path, array) for path, _, array in results])
+    return saved(file, {path: array for path, array in modules.items() if array is not None})
 
 
 def behind(results, path, kind):
