@@ -5,7 +5,6 @@
 
 #include "pair/folded.hpp"
 #include "pair/limits.hpp"
-#include "pair/without_pairs.hpp"
 
 namespace parity {
 namespace {
@@ -15,17 +14,15 @@ class Growing {
   Growing(ForcedPairs& forced, const Program& reference, size_t b)
       : forced_(forced), reference_(reference), direct_(reference.marked_ancestors(forced.marked())), group_{b} {}
 
-  std::optional<FoldedGroup> run() {
+  std::optional<FoldedGroup> run(WithoutPairs found) {
     const MovedLimits& limits = kPairLimits.moved;
-    for (int round = 0; round < limits.rounds && group_.size() <= limits.group && forced_.work > 0; ++round) {
+    for (int round = 1; !found.off.empty(); ++round) {
       const std::vector<size_t> targets = behind();
-      if (targets.empty()) return std::nullopt;
-      const WithoutPairs found = without_pairs(forced_, reference_, {group_.begin(), group_.end()}, targets);
-      if (found.off.empty()) return std::nullopt;
       if (agrees(found, targets)) return told(found);
       const size_t before = group_.size();
       grow(found);
-      if (group_.size() == before) return std::nullopt;
+      if (group_.size() == before || group_.size() > limits.group || round == limits.rounds || forced_.work <= 0) break;
+      found = without_pairs(forced_, reference_, {group_.begin(), group_.end()}, behind());
     }
     return std::nullopt;
   }
@@ -48,7 +45,7 @@ class Growing {
     std::set<size_t> more;
     for (const auto& [t, off] : found.off) {
       if (off <= kPairLimits.moved.far) continue;
-      if (!folded_at(t, found).empty())
+      if (!folded_at(forced_, found, t).empty())
         more.insert(t);
       else
         add_ancestors(t, more);
@@ -62,15 +59,9 @@ class Growing {
       if (a < t && !group_.contains(a) && forced_.off_by_far(a)) side_by_side_ = more.insert(a).second || side_by_side_;
   }
 
-  std::string folded_at(size_t b, const WithoutPairs& found) const {
-    const auto value = found.values.find(b);
-    const auto tensor = forced_.theirs(b);
-    return value != found.values.end() && tensor ? folded_in_weights(value->second, *tensor) : "";
-  }
-
   std::optional<FoldedGroup> told(const WithoutPairs& found) const {
     FoldedGroup group{{group_.begin(), group_.end()}, {}, found.off};
-    for (const size_t member : group.members) group.weights.push_back(folded_at(member, found));
+    for (const size_t member : group.members) group.weights.push_back(folded_at(forced_, found, member));
     if (std::find(group.weights.begin(), group.weights.end(), "") != group.weights.end()) return std::nullopt;
     return group;
   }
@@ -90,8 +81,15 @@ bool follows_closely(const Program& reference, const OffByBoundary& off) {
   });
 }
 
-std::optional<FoldedGroup> folded_group(ForcedPairs& forced, const Program& reference, size_t b) {
-  return Growing(forced, reference, b).run();
+std::string folded_at(const ForcedPairs& forced, const WithoutPairs& found, size_t b) {
+  const auto value = found.values.find(b);
+  const auto tensor = forced.theirs(b);
+  return value != found.values.end() && tensor ? folded_in_weights(value->second, *tensor) : "";
+}
+
+std::optional<FoldedGroup> folded_group(ForcedPairs& forced, const Program& reference, size_t b,
+                                        const WithoutPairs& found) {
+  return Growing(forced, reference, b).run(found);
 }
 
 }  // namespace parity

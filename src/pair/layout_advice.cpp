@@ -46,6 +46,18 @@ std::vector<int64_t> usual_order(at::IntArrayRef from, at::IntArrayRef to) {
   return {};
 }
 
+// The one axis along which two shapes differ.
+std::optional<int64_t> other_axis(at::IntArrayRef a, at::IntArrayRef b) {
+  if (a.size() != b.size()) return std::nullopt;
+  std::optional<int64_t> found;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (a[i] == b[i]) continue;
+    if (found) return std::nullopt;
+    found = static_cast<int64_t>(i);
+  }
+  return found;
+}
+
 }  // namespace
 
 bool differ_by_merged_axes(at::IntArrayRef of_a, at::IntArrayRef of_b) {
@@ -90,14 +102,8 @@ std::optional<Layout> layout_like(const std::vector<int64_t>& permutation, at::I
 }
 
 std::optional<Layout> last_row(at::IntArrayRef reference, at::IntArrayRef candidate) {
-  if (reference.size() != candidate.size() || reference.empty()) return std::nullopt;
-  std::optional<int64_t> axis;
-  for (size_t i = 0; i < reference.size(); ++i) {
-    if (reference[i] == candidate[i]) continue;
-    if (axis || reference[i] != 1 || i + 1 == reference.size()) return std::nullopt;
-    axis = static_cast<int64_t>(i);
-  }
-  if (!axis) return std::nullopt;
+  const auto axis = other_axis(reference, candidate);
+  if (!axis || reference[*axis] != 1 || *axis + 1 == static_cast<int64_t>(reference.size())) return std::nullopt;
   Layout layout;
   layout.slice = {*axis, candidate[*axis] - 1, 1};
   return layout;
@@ -122,18 +128,6 @@ ShapeAdvice axes_advice(at::IntArrayRef reference, at::IntArrayRef candidate, co
     return {};
   return rule("if only the order of axes differs",
               fmt::format("perm({})", fmt::join(usual_order(candidate, reference), ",")));
-}
-
-// The one axis along which two shapes differ.
-std::optional<int64_t> other_axis(at::IntArrayRef a, at::IntArrayRef b) {
-  if (a.size() != b.size()) return std::nullopt;
-  std::optional<int64_t> found;
-  for (size_t i = 0; i < a.size(); ++i) {
-    if (a[i] == b[i]) continue;
-    if (found) return std::nullopt;
-    found = static_cast<int64_t>(i);
-  }
-  return found;
 }
 
 ShapeAdvice padding_advice(const at::Tensor& reference, const at::Tensor& candidate, const Rule& rule) {

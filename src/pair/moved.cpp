@@ -8,7 +8,6 @@
 #include <set>
 #include <string>
 
-#include "pair/folded.hpp"
 #include "pair/folded_group.hpp"
 #include "pair/forced_pairs.hpp"
 #include "pair/limits.hpp"
@@ -38,11 +37,13 @@ class MovedBoundaries {
       if (!forced_.off_by_far(b)) continue;
       const std::vector<size_t> next = forced_.followers(forced_.marked_without({b}), b);
       if (next.empty()) continue;
+      const at::Tensor tensor = forced_.theirs(b).value();  // it fits, as it was measured
+      const WithoutPairs found = without_pairs(forced_, reference_, {b}, next, tensor);
       const bool shows = std::any_of(next.begin(), next.end(), [&](size_t t) { return forced_.off_by_far(t); });
-      const auto place = shows ? place_of(b, next) : absorbed(b, next);
+      const auto place = shows ? place_of(b, tensor, found) : absorbed(b, tensor, found, next);
       if (place) {
         take(b, *place);
-      } else if (const auto group = folded_group(forced_, reference_, b)) {
+      } else if (const auto group = folded_group(forced_, reference_, b, found)) {
         for (size_t i = 0; i < group->members.size(); ++i)
           take(group->members[i], {std::nullopt, true, group->off, 0, "", group->weights[i]});
       } else {
@@ -68,27 +69,21 @@ class MovedBoundaries {
 
   const Boundary& boundary(size_t b) const { return reference_.boundaries[b]; }
 
-  // `next`: the paired values that are computed from b's.
-  std::optional<Place> place_of(size_t b, const std::vector<size_t>& next) {
-    const auto tensor = forced_.theirs(b);
-    if (!tensor) return std::nullopt;
-    const WithoutPairs found = without_pairs(forced_, reference_, {b}, next);
+  // `tensor`: the one that b has; `found`: the program without it.
+  std::optional<Place> place_of(size_t b, const at::Tensor& tensor, const WithoutPairs& found) {
     const int healed = forced_.healed(found.off);
     std::vector<std::pair<double, size_t>> order;
     for (const auto& [w, far] : found.near) order.emplace_back(far, w);
     std::sort(order.begin(), order.end());
     const bool by_map = of_map(b);
-    if (auto elsewhere = by_map ? std::nullopt : best_of(b, *tensor, order, healed > 0)) return elsewhere;
+    if (auto elsewhere = by_map ? std::nullopt : best_of(b, tensor, order, healed > 0)) return elsewhere;
     if (healed == 0) return std::nullopt;
-    const auto value = found.values.find(b);
-    const std::string weights = value == found.values.end() || !follows_closely(reference_, found.off)
-                                    ? ""
-                                    : folded_in_weights(value->second, *tensor);
+    const std::string weights = follows_closely(reference_, found.off) ? folded_at(forced_, found, b) : "";
     if (by_map && weights.empty()) return std::nullopt;
     if (by_map) return Place{std::nullopt, true, found.off, healed, "", weights};
     std::set<size_t> pairs = found.part.needed;
     for (const auto& [t, off] : found.off) pairs.insert(t);
-    if (const auto other = second_name_of(b, *tensor, pairs)) return renamed(b, found.off, *other);
+    if (const auto other = second_name_of(b, tensor, pairs)) return renamed(b, found.off, *other);
     Place place{std::nullopt, true, found.off, healed, "", weights};
     if (weights.empty())
       place.note = fmt::format(
@@ -99,15 +94,13 @@ class MovedBoundaries {
   }
 
   // What follows agrees with b's tensor and without it: with a value behind it, when the op between them does nothing
-  // the second time (a ReLU in the product before it).
-  std::optional<Place> absorbed(size_t b, const std::vector<size_t>& next) {
-    const auto tensor = forced_.theirs(b);
-    if (!tensor || of_map(b)) return std::nullopt;
-    const WithoutPairs found = without_pairs(forced_, reference_, {b}, next);
-    if (found.off.empty() || forced_.worse(found.off)) return std::nullopt;
+  // the second time (a ReLU in the product before it). `next`: the paired values that are computed from b's.
+  std::optional<Place> absorbed(size_t b, const at::Tensor& tensor, const WithoutPairs& found,
+                                const std::vector<size_t>& next) {
+    if (of_map(b) || found.off.empty() || forced_.worse(found.off)) return std::nullopt;
     for (const auto& [w, far] : found.near)
       if (w > b && is_it(b, far)) return Place{w, false, found.off, 0, note_of_place(b, w)};
-    if (const auto other = second_name_of(b, *tensor, {next.begin(), next.end()})) return renamed(b, found.off, *other);
+    if (const auto other = second_name_of(b, tensor, {next.begin(), next.end()})) return renamed(b, found.off, *other);
     return std::nullopt;
   }
 
@@ -150,8 +143,7 @@ class MovedBoundaries {
     if (renamed_.empty())
       first_renamed_ = fmt::format(
           "the port's {} is the value of its {}, not that of the reference's {}, and what the port has after it does "
-          "not "
-          "follow from it: it is not compared",
+          "not follow from it: it is not compared",
           name_of(b), name_of(other), shown(b));
     renamed_.push_back(name_of(b));
     return {std::nullopt, false, off, 0, ""};

@@ -16,7 +16,6 @@ namespace parity {
 ///   - another place: the pair is moved there, with a note that says the map rule; if the tensor is wrong there, that
 ///     row fails, and its name is that of the value which the port has;
 ///   - the place of a value that has its own counterpart: the pair is dropped, with a note;
-///   - none, but the program goes on from its own value: the pair stays, fails, and is not gone on from.
 ///   - none, but the program goes on from its own value: the pair stays, fails, and is not gone on from; where the
 ///     port's weights make up for what is between the two (pair/folded.hpp; of q and k together,
 ///     pair/folded_group.hpp), the pair says so.

@@ -7,8 +7,9 @@
 namespace parity {
 namespace {
 
-// What of the part's values, all unpaired, could be the tensor that b has.
-std::vector<size_t> window(const ForcedPairs& forced, const Program& reference, const ProgramPart& part, size_t b) {
+// What of the part's values, all unpaired, has that shape.
+std::vector<size_t> window(const ForcedPairs& forced, const Program& reference, const ProgramPart& part,
+                           at::IntArrayRef shape) {
   std::set<int64_t> made;
   for (const size_t op : part.ops)
     for (const auto& output : reference.ops[op].outputs)
@@ -18,8 +19,8 @@ std::vector<size_t> window(const ForcedPairs& forced, const Program& reference, 
   std::vector<size_t> found;
   for (size_t w = 0; w < forced.count(); ++w) {
     const Boundary& boundary = reference.boundaries[w];
-    if (boundary.comparable && boundary.value.shape == reference.boundaries[b].value.shape &&
-        at::isFloatingType(boundary.value.dtype) && made.erase(boundary.value.id) > 0)
+    if (boundary.comparable && shape == boundary.value.shape && at::isFloatingType(boundary.value.dtype) &&
+        made.erase(boundary.value.id) > 0)
       found.push_back(w);
   }
   return found;
@@ -28,18 +29,19 @@ std::vector<size_t> window(const ForcedPairs& forced, const Program& reference, 
 }  // namespace
 
 WithoutPairs without_pairs(ForcedPairs& forced, const Program& reference, const std::vector<size_t>& group,
-                           const std::vector<size_t>& next) {
+                           const std::vector<size_t>& next, const at::Tensor& sought) {
   WithoutPairs found{forced.part_to(next, forced.marked_without(group)), {}, {}, {}};
   ProgramPart part = *found.part.part;
-  const std::vector<size_t> around = window(forced, reference, part, group.front());
-  part.boundaries.insert(part.boundaries.end(), around.begin(), around.end());
+  if (sought.defined()) {
+    const std::vector<size_t> around = window(forced, reference, part, sought.sizes());
+    part.boundaries.insert(part.boundaries.end(), around.begin(), around.end());
+  }
   part.boundaries.insert(part.boundaries.end(), group.begin(), group.end());
   std::sort(part.boundaries.begin(), part.boundaries.end());
   found.part.part = std::make_shared<ProgramPart>(std::move(part));
-  const at::Tensor first = forced.theirs(group.front()).value();
   const auto look = [&](size_t at, const at::Tensor& value) {
     if (forced.paired(at) == nullptr)
-      found.near[at] = ForcedPairs::distance(value, first);
+      found.near[at] = ForcedPairs::distance(value, sought);
     else
       found.values[at] = value.clone();
   };
