@@ -16,7 +16,6 @@
 #include "measure/local.hpp"
 #include "measure/measure.hpp"
 #include "pair/by_content.hpp"
-#include "pair/layout_advice.hpp"
 
 namespace parity {
 namespace {
@@ -118,15 +117,10 @@ class PlainJob {
 
   void judge(OpResult& row, const CandidateTensor& reference, const Partner& partner) const {
     const at::Tensor expected = reference.load();
-    const auto [value, problem] = partner.layout.fit_reference(candidate_[partner.candidate].load());
-    if (!value.defined()) return set(row, Verdict::shape, problem);
-    if (value.sizes() != expected.sizes()) {
-      const ShapeAdvice advice = shape_advice(row.path, expected, row.candidate_path, value);
-      row.read_as = advice.steps;
-      return set(row, Verdict::shape,
-                 fmt::format("shape differs: reference {}, candidate {}{}", c10::str(expected.sizes()),
-                             c10::str(value.sizes()), advice.text));
-    }
+    const at::Tensor tensor = candidate_[partner.candidate].load();
+    const auto fitting = partner.layout.as_shape(tensor, expected.sizes());
+    if (!fitting) return judge_misfit(row, tensor, partner.layout, expected);
+    const at::Tensor& value = *fitting;
     if (is_float(expected.scalar_type()) != is_float(value.scalar_type()) ||
         expected.is_complex() != value.is_complex() ||
         (expected.scalar_type() == at::kBool) != (value.scalar_type() == at::kBool))

@@ -24,7 +24,6 @@
 #include "jobs/shard_rows.hpp"
 #include "judge/naming.hpp"
 #include "measure/measure.hpp"
-#include "pair/layout_advice.hpp"
 #include "pair/segments.hpp"
 #include "trace/lanes.hpp"
 
@@ -125,7 +124,8 @@ class PortJob {
     }
     OpResult row = describe(*pair);
     const at::Tensor own = recorded.defined() ? recorded : event.computed[kOwn];
-    const at::Tensor value = aligned(*pair, row, own);
+    const at::Tensor value = value_of(*pair);
+    if (!value.defined()) judge_misfit(row, candidate_[pair->candidate].load(), pair->layout, own);
     judge(std::move(row), value, event, own);
     if (!value.defined() || !pair->goes_on) return replacements;
     std::fill(replacements.begin(), replacements.begin() + kOwn, value);
@@ -150,23 +150,11 @@ class PortJob {
     }
   }
 
-  // The candidate's tensor in the reference's layout; undefined, and the row judged, when the shapes do not fit. `own`:
-  // the reference's.
-  at::Tensor aligned(const PortPair& pair, OpResult& row, const at::Tensor& own) const {
-    const Fitted fit = pair.layout.fit_reference(candidate_[pair.candidate].load());  // a damaged file ends the run
-    const at::Tensor& value = fit.tensor;
-    if (value.defined() && value.sizes().vec() == row.shape) return value;
-    row.diagnosis = fit.problem;
-    if (value.defined()) {
-      const ShapeAdvice advice =
-          pair.layout.text().empty() ? shape_advice(row.path, own, row.candidate_path, value) : ShapeAdvice{};
-      row.diagnosis = fmt::format("shape differs: reference {}, candidate {}{}", c10::str(at::IntArrayRef(row.shape)),
-                                  c10::str(value.sizes()), advice.text);
-      row.read_as = advice.steps;
-    }
-    row.verdict = Verdict::shape;
-    row.gate = Gate::structure;
-    return {};
+  // The candidate's tensor in the reference's layout; undefined when the shapes do not fit. A damaged file ends the
+  // run.
+  at::Tensor value_of(const PortPair& pair) const {
+    const at::Tensor tensor = candidate_[pair.candidate].load();
+    return pair.layout.as_shape(tensor, program_.boundaries[pair.boundary].value.shape).value_or(at::Tensor());
   }
 
   OpResult describe(const PortPair& pair) const {
@@ -207,16 +195,11 @@ class PortJob {
   // A module's result is also its last op's and its last child's.
   ValuesBefore values_before(const OpResult& row) const {
     ValuesBefore before{
-        units_.ancestors()[row.index], [this](size_t boundary) { return candidate_value(boundary); }, {}};
+        units_.ancestors()[row.index], [this](size_t boundary) { return value_of(*by_boundary_[boundary]); }, {}};
     for (const size_t a : before.boundaries)
       for (const size_t b : by_value_.at(program_.boundaries[a].value.id))
         if (static_cast<int64_t>(b) < row.index) before.names.insert(program_.boundaries[b].path);
     return before;
-  }
-
-  at::Tensor candidate_value(size_t boundary) const {
-    OpResult unused = describe(*by_boundary_[boundary]);
-    return aligned(*by_boundary_[boundary], unused, {});
   }
 
   const std::vector<FaultHypothesis>& started() const {

@@ -6,6 +6,7 @@
 
 #include "core/precision.hpp"
 #include "measure/spread.hpp"
+#include "pair/layout_advice.hpp"
 
 namespace parity {
 
@@ -42,6 +43,20 @@ OpResult missing_row(OpResult head, std::string diagnosis) {
   head.gate = Gate::structure;
   head.diagnosis = std::move(diagnosis);
   return head;
+}
+
+void judge_misfit(OpResult& row, const at::Tensor& candidate, const Layout& layout, const at::Tensor& reference) {
+  const Fitted fit = layout.fit_reference(candidate);
+  row.verdict = Verdict::shape;
+  row.gate = Gate::structure;
+  row.diagnosis = fit.problem;
+  if (!fit.tensor.defined()) return;
+  const bool as_it_is = layout.text().empty();
+  const ShapeAdvice advice =
+      as_it_is ? shape_advice(row.path, reference, row.candidate_path, fit.tensor) : ShapeAdvice{};
+  row.read_as = advice.steps;
+  row.diagnosis = fmt::format("shape differs: reference {}, candidate {}{}", c10::str(at::IntArrayRef(row.shape)),
+                              c10::str(fit.tensor.sizes()), advice.text);
 }
 
 void add_spread(OpResult& row, const at::Tensor& reference, const at::Tensor& candidate) {

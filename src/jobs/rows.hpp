@@ -22,6 +22,10 @@ PairedBy paired_by(const OpResult& row, const std::string& witnesses, double con
 /// A row for what the reference computes and the candidate has no counterpart of.
 OpResult missing_row(OpResult head, std::string diagnosis);
 
+/// Verdict `shape` for a candidate's tensor that does not fit in this layout, with the map rule that would read it
+/// where the layout is none. `reference`: the value it was to fit; undefined, no rule is looked for.
+void judge_misfit(OpResult& row, const at::Tensor& candidate, const Layout& layout, const at::Tensor& reference);
+
 /// The histogram of a judged row and, when it is not green, its worst elements. `reference` and `candidate`: what
 /// `forced` was measured on (`free`, where the row has no other comparison).
 void add_spread(OpResult& row, const at::Tensor& reference, const at::Tensor& candidate);

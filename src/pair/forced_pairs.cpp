@@ -37,9 +37,8 @@ bool ForcedPairs::off_by_far(size_t b) const {
 }
 
 std::optional<at::Tensor> ForcedPairs::theirs(size_t b) const {
-  const at::Tensor value = paired_[b]->layout.fit_reference(candidate_[paired_[b]->candidate].load()).tensor;
-  if (!value.defined() || value.sizes() != at::IntArrayRef(reference_.boundaries[b].value.shape)) return std::nullopt;
-  return value;
+  const PortPair& pair = *paired_[b];
+  return pair.layout.as_shape(candidate_[pair.candidate].load(), reference_.boundaries[b].value.shape);
 }
 
 int64_t ForcedPairs::memory_of(size_t b) const {

@@ -201,15 +201,15 @@ class InStepPairer {
     for (const PortPair& pair : pairing_.pairs) pairs[pair.boundary] = &pair;
     off_.clear();
     work_ -= work_of_a_replay_;
-    return reference_prints(
-        dump_, reference_, nullptr, [&](size_t b, const at::Tensor& value) -> std::optional<at::Tensor> {
-          const auto pair = pairs.find(b);
-          if (pair == pairs.end()) return std::nullopt;
-          at::Tensor theirs = pair->second->layout.fit_reference(candidate_[pair->second->candidate].load()).tensor;
-          if (!theirs.defined() || theirs.sizes() != value.sizes()) return std::nullopt;
-          off_[b] = measure_sums(value, theirs).rel_l2.value_or(0);
-          return theirs;
-        });
+    return reference_prints(dump_, reference_, nullptr,
+                            [&](size_t b, const at::Tensor& value) -> std::optional<at::Tensor> {
+                              const auto pair = pairs.find(b);
+                              if (pair == pairs.end()) return std::nullopt;
+                              const PortPair& with = *pair->second;
+                              auto theirs = with.layout.as_shape(candidate_[with.candidate].load(), value.sizes());
+                              if (theirs) off_[b] = measure_sums(value, *theirs).rel_l2.value_or(0);
+                              return theirs;
+                            });
   }
 
   // Carried pairs that neither their own content nor what follows from them vouches for are none.

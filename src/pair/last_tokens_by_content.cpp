@@ -60,9 +60,7 @@ class LastTokensByContent {
   }
 
   std::optional<at::Tensor> theirs(const PortPair& pair) const {
-    const at::Tensor value = pair.layout.fit_reference(tensors_[pair.candidate].load()).tensor;
-    if (!value.defined() || value.sizes() != at::IntArrayRef(value_of(pair.boundary).shape)) return std::nullopt;
-    return value;
+    return pair.layout.as_shape(tensors_[pair.candidate].load(), value_of(pair.boundary).shape);
   }
 
   bool matches(const at::Tensor& value) {

@@ -88,6 +88,11 @@ Fitted Layout::fit_candidate(const at::Tensor& reference, at::IntArrayRef candid
   return fitted(std::move(t), std::move(problem));
 }
 
+std::optional<at::Tensor> Layout::as_shape(const at::Tensor& candidate, at::IntArrayRef shape) const {
+  at::Tensor value = fit_reference(candidate).tensor;
+  return value.defined() && value.sizes() == shape ? std::optional(std::move(value)) : std::nullopt;
+}
+
 at::Tensor Layout::to_reference(const at::Tensor& candidate) const { return required(fit_reference(candidate)); }
 
 at::Tensor Layout::to_candidate(const at::Tensor& reference) const {

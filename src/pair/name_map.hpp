@@ -38,6 +38,8 @@ struct Layout {
   /// Candidate's layout -> reference's (a view where strides allow). `to_` throws Error where `fit_` says the problem.
   Fitted fit_reference(const at::Tensor& candidate) const;
   at::Tensor to_reference(const at::Tensor& candidate) const;
+  /// The same where the result has the reference's shape; nullopt elsewhere.
+  std::optional<at::Tensor> as_shape(const at::Tensor& candidate, at::IntArrayRef shape) const;
   /// Reference's layout -> candidate's (a view where strides allow). Does not fit with split or slice: a part alone
   /// cannot be handed back. With `view` or `reshape` it takes what is told the candidate's shape.
   Fitted fit_candidate(const at::Tensor& reference, at::IntArrayRef candidate_shape) const;

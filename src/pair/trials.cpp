@@ -146,9 +146,9 @@ class TrialSearch {
     std::optional<Trial> best;
     for (Trial& trial : trials) {
       work_ -= part.work;
-      const Fitted value = trial.layout.fit_reference(scene_.candidate[trial.candidate].load());
-      if (!value.tensor.defined() || value.tensor.sizes() != at::IntArrayRef(boundary(b).value.shape)) continue;
-      options.given[boundary(b).value.id] = value.tensor;
+      const auto value = trial.layout.as_shape(scene_.candidate[trial.candidate].load(), boundary(b).value.shape);
+      if (!value) continue;
+      options.given[boundary(b).value.id] = *value;
       score(trial, options);
       if (trial.agree() > 0 && trial.gain >= limits_.least_gain && (!best || trial.gain > best->gain)) best = trial;
       if (work_ < 0 || (best && best->agree() >= limits_.sure)) break;
@@ -170,9 +170,7 @@ class TrialSearch {
   }
 
   std::optional<at::Tensor> theirs(const PortPair& pair) const {
-    const at::Tensor value = pair.layout.fit_reference(scene_.candidate[pair.candidate].load()).tensor;
-    if (!value.defined() || value.sizes() != at::IntArrayRef(boundary(pair.boundary).value.shape)) return std::nullopt;
-    return value;
+    return pair.layout.as_shape(scene_.candidate[pair.candidate].load(), boundary(pair.boundary).value.shape);
   }
 
   struct Gain {
