@@ -138,7 +138,7 @@ TEST_CASE("report: how much of its limits a row uses") {
   op.forced->rel_l2 = 0;
   CHECK(*share_of_limits(op) == 0);
   op.verdict = Verdict::pass;
-  op.diagnosis = "declared (--accept-path 'folded*'): folded into weights";
+  op.declared = "folded*";
   CHECK_FALSE(share_of_limits(op));  // it is beyond them, and they do not decide
 }
 

@@ -99,6 +99,8 @@ struct OpResult {
   std::string source, candidate_source;  // "modeling_llama.py:312 in forward", of each side's code; "" if not recorded
   std::string rerun;                     // command line that computes this row again
   std::string read_as;                   // verdict shape: the steps of a map rule that would fit, "perm(0,2,1)"; or ""
+  std::optional<std::string> declared;   // pass: the rule (--accept-path) by which it does, not by its limits
+  std::string declarable;  // fail: what a rule would declare it by, where an honest port may show it; or ""
 };
 
 /// A row about a whole recording, not an op: what was compared may be right, and something else is not to be trusted.

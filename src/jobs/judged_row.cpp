@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "core/glob.hpp"
 #include "diagnose/findings.hpp"
 #include "jobs/limits.hpp"
+#include "judge/declared.hpp"
 #include "judge/naming.hpp"
 #include "judge/port.hpp"
 #include "measure/local.hpp"
@@ -42,9 +42,8 @@ Declared declared(const OpResult& row, const Finding* best, const std::vector<Fi
   std::vector<const Finding*> names = equally_good_names(*best, found, limits);
   names.insert(names.begin(), best);
   for (const Finding* name : names)
-    for (const std::string& rule : limits.accepted)
-      if (matches_layer(name->fault, rule) || matches_layer(fmt::format("{}: {}", name->fault, name->detail), rule))
-        return {rule, name};
+    if (const auto rule = declaring_rule(limits, {name->fault, fmt::format("{}: {}", name->fault, name->detail)}))
+      return {*rule, name};
   return {};
 }
 
@@ -75,9 +74,13 @@ std::vector<Finding> judge_row(OpResult& row, const RowValues& v, PortFindings* 
   Evidence beside = evidence_of(v, *under, findings);
   beside.settled.reset();  // a change may round inside: whose rows fall on the other side of a tie is chance
   judge_port(row, beside, v.segment, left, limits);
-  const std::string said = fmt::format("declared (--accept-path {}): {}", rule, why);
-  row.diagnosis = row.verdict == Verdict::pass ? said : fmt::format("{}; beside what is {}", row.diagnosis, said);
-  return row.verdict == Verdict::pass ? found : left;
+  if (row.verdict == Verdict::pass) {
+    row.diagnosis = why;
+    pass_as_declared(row, rule);
+    return found;
+  }
+  row.diagnosis = fmt::format("{}; beside what is {}", row.diagnosis, declared_text(rule, why));
+  return left;
 }
 
 void judge_folded(OpResult& row, const RowValues& v, const PortFindings* findings, const std::string& value,
@@ -87,16 +90,11 @@ void judge_folded(OpResult& row, const RowValues& v, const PortFindings* finding
   row.oracle = evidence.oracle;
   judge_port(row, evidence, v.segment, {}, limits);
   if (row.verdict != Verdict::fail) return;
-  const std::string name = "folded into weights";
   row.gate = Gate::logic;
-  row.diagnosis =
-      fmt::format("{} (the value is {}): what the port has after it follows from the reference's value", name, value);
-  for (const std::string& rule : limits.accepted) {
-    if (!matches_layer(name, rule) && !matches_layer(row.path, rule)) continue;
-    row.verdict = Verdict::pass;
-    row.diagnosis = fmt::format("declared (--accept-path {}): {}", rule, row.diagnosis);
-    return;
-  }
+  row.declarable = "folded into weights";
+  row.diagnosis = fmt::format("{} (the value is {}): what the port has after it follows from the reference's value",
+                              row.declarable, value);
+  if (const auto rule = declaring_rule(limits, {row.declarable, row.path})) pass_as_declared(row, *rule);
 }
 
 }  // namespace parity

@@ -5,20 +5,17 @@
 #include <algorithm>
 
 #include "core/dtype_kind.hpp"
-#include "core/glob.hpp"
 #include "core/precision.hpp"
 #include "diagnose/shard_faults.hpp"
 #include "jobs/plain_job.hpp"
+#include "judge/declared.hpp"
 #include "trace/flow.hpp"
 
 namespace parity {
 namespace {
 
 bool is_accepted(const ShardFault& fault, const OpResult& row, const Thresholds& limits) {
-  return fault.gate == Gate::dtype_path &&
-         std::any_of(limits.accepted.begin(), limits.accepted.end(), [&](const std::string& rule) {
-           return matches_layer(fault.name, rule) || matches_layer(row.path, rule);
-         });
+  return fault.gate == Gate::dtype_path && declaring_rule(limits, {fault.name, row.path}).has_value();
 }
 
 void name_fault(OpResult& row, const ShardFault& fault, const Thresholds& limits) {

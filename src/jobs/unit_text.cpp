@@ -32,8 +32,9 @@ auto members(Is<VariantCoverage> auto& s) {
   return std::tie(a, b, c, d, e, f, g);
 }
 auto members(Is<OpResult> auto& s) {
-  auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, t, u, v, w, x, y, z, aa, ab, ac, ad, ae] = s;
-  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, t, u, v, w, x, y, z, aa, ab, ac, ad, ae);
+  auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, t, u, v, w, x, y, z, aa, ab, ac, ad, ae, af, ag] = s;
+  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, t, u, v, w, x, y, z, aa, ab, ac, ad, ae, af,
+                  ag);
 }
 auto members(Is<PairedBy> auto& s) {
   auto& [a, b, c] = s;

@@ -6,10 +6,10 @@
 #include <cmath>
 
 #include "core/dtype_kind.hpp"
-#include "core/glob.hpp"
 #include "core/precision.hpp"
 #include "core/segment.hpp"
 #include "diagnose/finding.hpp"
+#include "judge/declared.hpp"
 #include "judge/error_limit.hpp"
 #include "judge/exercised.hpp"
 #include "judge/naming.hpp"
@@ -266,12 +266,7 @@ class PortJudge {
 
   void accept_declared() {
     if (row_.gate != Gate::dtype_path) return;
-    for (const std::string& glob : limits_.accepted)
-      if (matches_layer(row_.path, glob)) {
-        row_.verdict = Verdict::pass;
-        row_.diagnosis = fmt::format("declared (--accept-path {}): {}", glob, row_.diagnosis);
-        return;
-      }
+    if (const auto rule = declaring_rule(limits_, {row_.path})) pass_as_declared(row_, *rule);
   }
 
   OpResult& row_;

@@ -30,7 +30,7 @@ std::optional<double> share_of_limit(const OpResult& op, const Limit& limit) {
 }
 
 std::optional<double> share_of_limits(const OpResult& op) {
-  if (op.verdict == Verdict::pass && op.diagnosis.starts_with("declared (")) return std::nullopt;  // not by its limits
+  if (op.verdict == Verdict::pass && op.declared) return std::nullopt;  // not by its limits
   std::optional<double> largest;
   const auto keep = [&](std::optional<double> share) {
     if (share && (!largest || *share > *largest)) largest = share;

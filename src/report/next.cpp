@@ -62,11 +62,11 @@ void layouts(const Report& report, Steps& steps) {
 }
 
 /// A value that is another, where all that follows is right: the port's weights are made for it, or it is never read.
-void folded(const Report& report, Steps& steps) {
+void declarable(const Report& report, Steps& steps) {
   const OpResult* op = first_divergence(report);
-  if (op == nullptr || !op->diagnosis.starts_with("folded into weights") || !two_files(report)) return;
+  if (op == nullptr || op->declarable.empty() || !two_files(report)) return;
   steps.push_back(
-      {fmt::format("{} --accept-path 'folded into weights'", pair_command(report, "compare")),
+      {fmt::format("{} --accept-path {}", pair_command(report, "compare"), shell_word(op->declarable)),
        fmt::format("if the weights behind {} are made for it (a scale in q's, a norm's in the product behind "
                    "it): the same with that declared",
                    row_name(*op))});
@@ -194,8 +194,8 @@ void interrupted(const Report& report, Steps& steps) {
     }
 }
 
-constexpr std::array kRules{layouts,        folded, first_alone, casts,           weights,    unpaired,
-                            no_op_is_wrong, blame,  drift,       undecided_alone, interrupted};
+constexpr std::array kRules{layouts,        declarable, first_alone, casts,           weights,    unpaired,
+                            no_op_is_wrong, blame,      drift,       undecided_alone, interrupted};
 
 }  // namespace
 

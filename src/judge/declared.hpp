@@ -1,0 +1,22 @@
+// Rows that a user has declared (--accept-path): what they show is known, and they pass.
+#pragma once
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "judge/limits.hpp"
+
+namespace parity {
+
+/// The first rule that one of these matches, paths or names of what was found. It may be "": a model's result has no
+/// path.
+std::optional<std::string> declaring_rule(const Thresholds& limits, std::initializer_list<std::string_view> texts);
+
+/// "declared (--accept-path kv cache: fp16): kv cache: fp16"
+std::string declared_text(std::string_view rule, std::string_view found);
+
+/// The row passes, and says which rule declares what it shows.
+void pass_as_declared(OpResult& row, const std::string& rule);
+
+}  // namespace parity
