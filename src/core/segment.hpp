@@ -14,6 +14,7 @@ struct Segment {
   int products = 0;         // matrix products and convolutions
   std::string kind;         // op kind in the field's words when one op gives it its name, else ""
   bool arithmetic = false;  // false: only views, copies and casts
+  bool draws = false;       // random numbers: replay takes what the reference drew
 
   bool identity() const { return ops.empty(); }  // another name of a value compared already
 };

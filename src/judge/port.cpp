@@ -66,6 +66,8 @@ class PortJudge {
       return fail(Gate::dtype_path,
                   fmt::format("{} by its size ({} would change as much, {:.2g}, though not these elements): {}",
                               like->fault, like->detail, like->fit.size, numbers));
+    if (segment_.draws)
+      return fail(Gate::logic, "random numbers of its own, where the reference's are those that it drew: " + numbers);
     return fail(gate, (gate == Gate::dtype_path ? rounding_by_error(e_, limits_) : "") + numbers);
   }
 

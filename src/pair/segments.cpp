@@ -124,6 +124,7 @@ Segment describe(const Program& program, const Shapes& shapes, std::vector<size_
     segment.products += is_product(op.kind);
     segment.sum_length = std::max(segment.sum_length, sum_length(op, shapes));
     segment.arithmetic = segment.arithmetic || computes(op);
+    segment.draws = segment.draws || op.opaque == kRandom;
   }
   segment.attention = segment.attention || (softmax && segment.products >= 2);
   segment.kind = kind_of(program, segment);

@@ -25,6 +25,8 @@ struct Value {
   int64_t elements() const { return c10::multiply_integers(shape); }
 };
 
+/// `Op::opaque` of an op that draws random numbers (FORMAT.md).
+inline constexpr std::string_view kRandom = "random";
 /// `Op::opaque` of an op whose values say how many elements it gives (FORMAT.md).
 constexpr std::string_view kDataDependent = "data-dependent";
 
