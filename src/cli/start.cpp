@@ -20,12 +20,7 @@ namespace {
 char** arguments_as_given = nullptr;
 
 [[noreturn]] void run_all() {
-  // Between two loops OpenMP's threads wait by spinning, 300,000 rounds where nothing is set: beside another program
-  // that took a quarter of all processor time. Comparing 12 layers x 256 tokens of GPT-2 alone on two cores: 44.4 s
-  // so, 45.8 s with this, 52.4 s without spinning.
-  if (std::getenv("OMP_WAIT_POLICY") == nullptr) ::setenv("GOMP_SPINCOUNT", "20000", 0);
-  // LibTorch's large tensors in large pages: 17.4 s in the kernel there against 20.6 s.
-  ::setenv("THP_MEM_ALLOC_ENABLE", "1", 0);
+  cli::set_environment_of_libtorch();
   const auto program = beside_program(PARITY_CHECK_ALL);
   ::execv(program.c_str(), arguments_as_given);
   cli::print_error("parity-check: {}: cannot be started ({}); build the target parity-check\n", program.string(),

@@ -1,13 +1,11 @@
 """Small models of many families to export, beside those of engine_models: their inputs, and for each one fault of its graph and the module that it lies in.
 
-    python engine_exports.py FOLDER [BINARY] [--only NAME]    # a row a model: healthy and faulty, as the graph stands and optimised
+    python engine_exports.py FOLDER [--only NAME]    # a row a model: healthy and faulty, as the graph stands and optimised
 """
 import argparse
 import dataclasses
 import json
 import pathlib
-import resource
-import subprocess
 import sys
 
 import numpy as np
@@ -16,6 +14,7 @@ import torch
 import transformers
 
 import parity_probe
+import program
 from parity_probe.engines import onnxruntime as recorder
 from parity_probe.engines.module_paths import inside
 from parity_probe.engines.onnxruntime import names
@@ -158,20 +157,18 @@ def port(name, file, recording, optimisation, wrong):
     return recording
 
 
-def compare(binary, reference, candidate):
+def compare(reference, candidate):
     """(exit status, report, CPU seconds)."""
     out = candidate.with_suffix(".report")
-    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-    done = subprocess.run([binary, "compare", reference, candidate, "--out", out, "--quiet"], capture_output=True, text=True, timeout=600)
+    done = program.run("compare", reference, candidate, "--out", out, "--quiet", timeout=600)
     if done.returncode == 2:
         raise RuntimeError(done.stderr)
-    return done.returncode, json.loads((out / "report.json").read_text()), resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+    return done.returncode, json.loads((out / "report.json").read_text()), done.cpu_seconds
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("binary", nargs="?", default=ROOT / "build/dev/parity-check")
     parser.add_argument("--only", action="append", choices=list(EXPORTS))
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
@@ -181,7 +178,7 @@ def main():
         for optimisation in ("none", "all"):
             for wrong in (False, True):
                 recording = port(name, file, options.folder / f"{name}.{optimisation}{'.wrong' if wrong else ''}.h5", optimisation, wrong)
-                status, report, seconds = compare(options.binary, reference, recording)
+                status, report, seconds = compare(reference, recording)
                 first = (report["first_divergence"] or {}).get("path", "")
                 right = status == 1 and inside(first.split("/")[0], EXPORTS[name].module) if wrong else status == 0
                 bad += not right

@@ -1,18 +1,17 @@
 """Twelve faults of a conversion to GGUF, each run by the real llama.cpp and judged by `parity-check compare`.
 
-    python engine_faults.py FOLDER [BINARY] [--markdown FILE] [--only NAME]   # recordings, reports and GGUF files stay in FOLDER
+    python engine_faults.py FOLDER [--markdown FILE] [--only NAME]   # recordings, reports and GGUF files stay in FOLDER
 """
 import argparse
 import dataclasses
 import json
 import pathlib
 import re
-import resource
-import subprocess
 import sys
 
 import gguf_models
 import numpy as np
+import program
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -111,13 +110,11 @@ def record(name, folder, references, outputs="all"):
     return reference, folder / f"{stem}.h5"
 
 
-def judge(binary, reference, candidate):
+def judge(reference, candidate):
     """The report of `compare`, and how many seconds of CPU time it took: what a machine does beside it changes them little."""
     out = candidate.with_suffix(".report")
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([binary, "compare", reference, candidate, "--out", out], capture_output=True, text=True, timeout=1200)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return json.loads((out / "report.json").read_text()), after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+    done = program.run("compare", reference, candidate, "--out", out, timeout=1200)
+    return json.loads((out / "report.json").read_text()), done.cpu_seconds
 
 
 def row(name, report, seconds):
@@ -139,7 +136,6 @@ def markdown(rows):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("binary", nargs="?", default=ROOT / "build/dev/parity-check")
     parser.add_argument("--markdown", type=pathlib.Path)
     parser.add_argument("--only", action="append", choices=list(FAULTS))
     parser.add_argument("--record-only", action="store_true")
@@ -150,7 +146,7 @@ def main():
         pair = record(name, options.folder, references)
         if options.record_only:
             continue
-        rows.append(row(name, *judge(options.binary, *pair)))
+        rows.append(row(name, *judge(*pair)))
         print(rows[-1], flush=True)
     if options.markdown and rows:
         options.markdown.write_text(markdown(rows))

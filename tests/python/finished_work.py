@@ -1,6 +1,5 @@
 """What the tests of --resume and of mpirun share: two recordings of a real model, and reports without what may differ."""
 import json
-import os
 import pathlib
 import subprocess
 import time
@@ -9,8 +8,8 @@ import torch
 import transformers
 
 import parity_probe
+from program import BINARY
 
-BINARY = os.environ.get("PARITY_CHECK_BINARY", str(pathlib.Path(__file__).resolve().parents[2] / "build/dev/parity-check"))
 SECONDS = 300
 
 

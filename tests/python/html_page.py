@@ -7,14 +7,13 @@ import pathlib
 import re
 import shutil
 import struct
-import subprocess
 
 import numpy
 import pytest
 from playwright.sync_api import sync_playwright
+import program
 
 ROOT = pathlib.Path(__file__).parents[2]
-PROGRAM = os.environ.get("PARITY_CHECK_BINARY", str(ROOT / "build/release/parity-check"))
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 PAIRS = ROOT / "reference_dumps/selftest"
 DATA = re.compile(r'(?<=<script type="application/json" id="data">).*?(?=</script>)', re.S)
@@ -46,7 +45,7 @@ def chromium():
 def compare(folder, name, reference, candidate, *more, environment=None):
     """(page, report as JSON) of a comparison."""
     page, report = folder / f"{name}.html", folder / f"{name}.json"
-    run = subprocess.run([PROGRAM, "compare", str(reference), str(candidate), "--html", str(page), "--json", str(report), "-q", *more], capture_output=True, text=True, env=os.environ | (environment or {}))
+    run = program.run("compare", reference, candidate, "--html", page, "--json", report, "-q", *more, env=os.environ | (environment or {}))
     assert run.returncode in (0, 1, 3), run.stderr
     return page, json.loads(report.read_text())
 

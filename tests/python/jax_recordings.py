@@ -1,9 +1,7 @@
 """What the JAX tests share: reading recordings, comparing bits, asking parity-check."""
 import contextlib
 import json
-import os
 import pathlib
-import subprocess
 
 import h5py
 import jax
@@ -12,9 +10,9 @@ import numpy as np
 
 import parity_probe  # noqa: F401
 from parity_probe import element_types
+import program
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-BINARY = os.environ.get("PARITY_CHECK_BINARY", str(ROOT / "build/dev/parity-check"))
 
 
 class Recording:
@@ -70,7 +68,7 @@ def quick_compilation():
 def compare(reference, candidate, *options):
     """(exit status, the report) of `parity-check compare`."""
     report = pathlib.Path(candidate).with_suffix(".json")
-    done = subprocess.run([BINARY, "compare", str(reference), str(candidate), "--json", str(report), "--quiet", *map(str, options)], capture_output=True, text=True)
+    done = program.run("compare", reference, candidate, "--json", report, "--quiet", *options)
     assert done.returncode in (0, 1, 3), done.stderr
     return done.returncode, json.loads(report.read_text())
 

@@ -15,9 +15,9 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import h5py
+import program
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-BINARY = os.environ.get("PARITY_CHECK_BINARY", str(ROOT / "build/dev/parity-check"))
 ENV = {**os.environ, "PYTHONPATH": f"{ROOT / 'probes/python'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}", "OMP_NUM_THREADS": "1"}
 
 
@@ -96,7 +96,7 @@ def _keys(x):
 
 def ask(*arguments):
     """(exit status, stdout, stderr) of parity-check; a hang ends the test."""
-    done = subprocess.run([BINARY, *map(str, arguments)], capture_output=True, text=True, timeout=120)
+    done = program.run(*arguments, timeout=120)
     return done.returncode, done.stdout, done.stderr
 
 

@@ -1,16 +1,13 @@
 """Recordings of small models as a port hands them over that shares no name with its reference: every tensor called after its number, or as an engine calls it."""
 import json
-import os
 import pathlib
-import subprocess
 
 import h5py
 import numpy as np
 import torch
 
 import parity_probe
-
-BINARY = os.environ.get("PARITY_CHECK_BINARY", str(pathlib.Path(__file__).resolve().parents[2] / "build/dev/parity-check"))
+import program
 
 
 def record(model, file, inputs):
@@ -54,7 +51,7 @@ def rewrite(recording, file, name=lambda number, path: f"t{number}", keep=lambda
 
 def compare(reference, candidate, folder, *options):
     """The report, its paired rows by the candidate's name, and the seconds it took."""
-    done = subprocess.run([BINARY, "compare", str(reference), str(candidate), "--out", str(folder), "--quiet", *options], capture_output=True, text=True)
+    done = program.run("compare", reference, candidate, "--out", folder, "--quiet", *options)
     assert done.returncode in (0, 1, 3), done.stderr
     report = json.loads((pathlib.Path(folder) / "report.json").read_text())
     rows = {op["candidate_path"]: op for op in report["ops"] if op.get("candidate_path")}

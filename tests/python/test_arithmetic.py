@@ -1,9 +1,6 @@
 """Arithmetic below the cast: ports that really compute so are named, benign ones are not, and what is declared by name is judged through."""
 import json
 import math
-import os
-import pathlib
-import subprocess
 
 import emulated_arithmetic as port
 import numpy as np
@@ -12,8 +9,7 @@ import torch
 from torch.nn import functional
 
 import parity_probe
-
-BINARY = os.environ.get("PARITY_CHECK_BINARY", str(pathlib.Path(__file__).resolve().parents[2] / "build/dev/parity-check"))
+import program
 
 LINEAR = {
     "product inputs: tf32": port.rounded_inputs(port.tf32),
@@ -92,7 +88,7 @@ class Layers(torch.nn.Module):
 
 
 def compare(reference, candidate, folder, *options):
-    done = subprocess.run([BINARY, "compare", reference, candidate, "--out", folder, *options], capture_output=True, text=True)
+    done = program.run("compare", reference, candidate, "--out", folder, *options)
     return done, {op["path"]: op for op in json.loads((folder / "report.json").read_text())["ops"]}
 
 

@@ -4,11 +4,11 @@ The files are made by diffusers' save_pretrained and by safetensors itself, the 
 """
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import program
 
 torch = pytest.importorskip("torch")
 diffusers = pytest.importorskip("diffusers")
@@ -20,14 +20,13 @@ import parity_probe  # noqa: E402
 from reference_models import recipes  # noqa: E402
 from reference_models.weights import spread_weights  # noqa: E402
 
-BINARY = os.environ.get("PARITY_CHECK_BINARY", str(ROOT / "build/dev/parity-check"))
 RECIPES = {r.name: r for r in recipes.RECIPES}
 DIFFUSERS = ["diffusers-skyreels-v2-i2v", "diffusers-wan-t2v"]
 ORIGINALS = ["skyreels-v2-i2v", "skyreels-v2-df", "wan-i2v"]
 
 
 def bench(folder, *more):
-    return subprocess.run([BINARY, "bench", "wan", "--threads", "2", "--weights", folder, *map(str, more)], capture_output=True, text=True)
+    return program.run("bench", "wan", "--threads", "2", "--weights", folder, *more)
 
 
 def agreement(folder, scratch, *more):

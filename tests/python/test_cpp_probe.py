@@ -16,9 +16,9 @@ import pytest
 from test_recorder_replay import parity_probe, read_events
 
 from parity_probe import element_types
+import program
 
 ROOT = Path(__file__).resolve().parents[2]
-BINARY = os.environ.get("PARITY_CHECK_BINARY", str(ROOT / "build/dev/parity-check"))
 STRICT = ["-std=c++17", "-Wall", "-Wextra", "-Wshadow", "-Werror", f"-I{ROOT / 'probes/cpp'}"]
 
 
@@ -47,7 +47,7 @@ def run(port, mode, path, **more):
 
 def verify(path):
     """(exit status, problems) of inspect --verify."""
-    done = subprocess.run([BINARY, "inspect", "--verify", "--quiet", str(path)], capture_output=True, text=True)
+    done = program.run("inspect", "--verify", "--quiet", path)
     return done.returncode, done.stderr.splitlines()
 
 

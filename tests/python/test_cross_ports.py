@@ -5,13 +5,12 @@ The two round at other places, listed below. `compare` has to pair them, to find
 and to call each by its name; every other module has to pass.
 """
 import json
-import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import program
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("diffusers")
@@ -20,7 +19,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import parity_probe  # noqa: E402
 import test_reference_models as models  # noqa: E402
 
-PROGRAM = os.environ.get("PARITY_CHECK_BINARY", "parity-check")
 BF16, F32 = models.BF16, models.F32
 
 # Where the original and diffusers round differently in bf16, by the original's module names (T2V and I2V together).
@@ -53,7 +51,7 @@ def record(folder, path, model_type, low):
 
 
 def compare(reference, candidate, out):
-    done = subprocess.run([PROGRAM, "compare", reference, candidate, "--json", out, "--quiet"], capture_output=True, text=True)
+    done = program.run("compare", reference, candidate, "--json", out, "--quiet")
     assert done.returncode in (0, 1, 3), done.stderr
     return json.loads(out.read_text())
 
@@ -122,4 +120,4 @@ def test_what_an_interrupted_reference_lacks_is_not_trusted(tmp_path):
     report = compare(tmp_path / "part.h5", tmp_path / "whole.h5", tmp_path / "report.json")
     assert report["verdict"] == "inconclusive" and report["counts"]["fail"] == 0 and len(report["ops"]) > 10
     assert [r["path"] for r in report["ops"] if r["verdict"] == "untrusted"] == ["(reference)"]
-    assert subprocess.run([PROGRAM, "compare", tmp_path / "part.h5", tmp_path / "whole.h5", "--quiet"]).returncode == 3
+    assert program.run("compare", tmp_path / "part.h5", tmp_path / "whole.h5", "--quiet").returncode == 3

@@ -4,10 +4,7 @@ No GPU is needed: PyTorch's answers are put in its place, and a CPU's recording 
 writes it is shown by `test_on_a_gpu`, where there is one.
 """
 import json
-import os
-import pathlib
 import shutil
-import subprocess
 import types
 
 import h5py
@@ -17,8 +14,7 @@ import torch
 
 import parity_probe
 from parity_probe import settings
-
-BINARY = os.environ.get("PARITY_CHECK_BINARY", str(pathlib.Path(__file__).resolve().parents[2] / "build/dev/parity-check"))
+import program
 
 
 class Positions(torch.nn.Module):
@@ -61,7 +57,7 @@ def as_of_a_gpu(path, target, **provenance):
 
 
 def run(*arguments):
-    return subprocess.run([BINARY, *map(str, arguments)], capture_output=True, text=True)
+    return program.run(*arguments)
 
 
 def provenance_of(path):

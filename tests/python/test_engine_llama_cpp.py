@@ -1,7 +1,6 @@
 """llama.cpp from its wheel, recorded through its C API: the same numbers as transformers computes, under ggml's names, tensor by tensor."""
 import ctypes.util
 import json
-import os
 import pathlib
 import re
 import shutil
@@ -12,6 +11,7 @@ import sys
 import h5py
 import numpy as np
 import pytest
+import program
 
 pytest.importorskip("xllamacpp")
 
@@ -24,7 +24,6 @@ from parity_probe.engines.llama_cpp import library, structs  # noqa: E402
 AGREE = 5e-6     # of the largest logit; measured 7e-7
 HALF_TABLE = 1e-3  # GPT-2: ggml takes GELU from a table of fp16 values; measured 3e-4
 MAPS = pathlib.Path(__file__).resolve().parents[2] / "probes/maps/engines"
-BINARY = os.environ.get("PARITY_CHECK_BINARY", str(pathlib.Path(__file__).resolve().parents[2] / "build/dev/parity-check"))
 
 
 def events(path):
@@ -127,7 +126,7 @@ def test_a_healthy_engine_passes(case, tmp_path, name, least):
     """Green, and paired by content: `least` of all that ggml computes, what it only looks at from elsewhere (views) aside. Two or three nodes of a graph
     belong to no layer; Qwen2's products before their bias (nine of 77) have no counterpart, because PyTorch adds the bias inside."""
     _, _, reference, _, path, _ = case(name)
-    run = subprocess.run([BINARY, "compare", reference, path, "--json", tmp_path / "r.json"], capture_output=True, text=True)
+    run = program.run("compare", reference, path, "--json", tmp_path / "r.json")
     assert run.returncode == 0, run.stdout + run.stderr
     paired = {(op["candidate_path"]) for op in json.loads((tmp_path / "r.json").read_text())["ops"]}
     assert {"Qcur-1", "Kcur-1", "kq-1", "kq_soft_max-1"} <= paired  # rows of heads interleaved, keys padded to 256
@@ -140,7 +139,7 @@ def test_an_engine_that_generates_passes(case, tmp_path, name, paired):
     """As engines run by default: logits of the last token alone, and nothing of the others behind the last attention."""
     _, gguf, reference, *_ = case(name)
     llama_cpp.record(gguf, models.TOKENS, tmp_path / "last.h5", outputs="last", threads=1)
-    run = subprocess.run([BINARY, "compare", reference, tmp_path / "last.h5", "--json", tmp_path / "r.json"], capture_output=True, text=True)
+    run = program.run("compare", reference, tmp_path / "last.h5", "--json", tmp_path / "r.json")
     assert run.returncode == 0, run.stdout + run.stderr
     report = json.loads((tmp_path / "r.json").read_text())
     assert len(report["ops"]) >= paired and any("the last of 24 tokens alone" in warning for warning in report["warnings"])
@@ -150,12 +149,12 @@ def test_an_engine_that_generates_passes(case, tmp_path, name, paired):
 def test_gelu_from_a_table_is_named_and_can_be_accepted(case, tmp_path):
     """ggml has GELU of every fp16 number in a table: named bit by bit where the reference writes GELU out, and green when declared."""
     _, _, reference, _, path, _ = case("gpt2")
-    run = subprocess.run([BINARY, "compare", reference, path, "--json", tmp_path / "r.json"], capture_output=True, text=True)
+    run = program.run("compare", reference, path, "--json", tmp_path / "r.json")
     report = json.loads((tmp_path / "r.json").read_text())
     failing = [op for op in report["ops"] if op["verdict"] != "pass"]
     assert run.returncode == 1 and [op["path"] for op in failing] == [f"transformer.h.{i}.mlp.act" for i in range(3)]
     assert all(op["diagnosis"].startswith("fast math: fp16 table") for op in failing), [op["diagnosis"] for op in failing]
-    declared = subprocess.run([BINARY, "compare", reference, path, "--accept-path", "fast math: fp16 table"], cwd=tmp_path, capture_output=True, text=True)
+    declared = program.run("compare", reference, path, "--accept-path", "fast math: fp16 table", cwd=tmp_path)
     assert declared.returncode == 0, declared.stdout
 
 
@@ -165,7 +164,7 @@ def test_names_are_known_beforehand(case, tmp_path, name, rules):
     _, gguf, reference, _, _, logits = case(name)
     again = llama_cpp.record(gguf, models.TOKENS, tmp_path / "b.h5", batch=True, threads=1)
     assert np.array_equal(again, logits) and tensors(tmp_path / "b.h5")["kq-0", 0].shape == (1, 4, 24, 256)
-    subprocess.run([BINARY, "compare", reference, tmp_path / "b.h5", "--map", MAPS / f"llama_cpp_{rules}.map", "--out", tmp_path / "out"], capture_output=True)
+    program.run("compare", reference, tmp_path / "b.h5", "--map", MAPS / f"llama_cpp_{rules}.map", "--out", tmp_path / "out")
     report = json.loads((tmp_path / "out/report.json").read_text())
     failing = {op["path"] for op in report["ops"] if op["verdict"] != "pass"}
     assert failing == ({f"transformer.h.{i}.mlp.act" for i in range(3)} if name == "gpt2" else set())

@@ -1,6 +1,5 @@
 """ONNX Runtime from its wheel as a port of the PyTorch models that it was exported from: values under the modules' paths, as the graph stands and optimised."""
 import json
-import os
 import pathlib
 import re
 import subprocess
@@ -9,6 +8,7 @@ import sys
 import h5py
 import numpy as np
 import pytest
+import program
 
 pytest.importorskip("onnxruntime")
 onnx = pytest.importorskip("onnx")
@@ -22,7 +22,6 @@ from parity_probe.engines.module_paths import inside  # noqa: E402
 from parity_probe.engines.onnxruntime import graph as graphs  # noqa: E402
 from parity_probe.engines.onnxruntime import names  # noqa: E402
 
-BINARY = os.environ.get("PARITY_CHECK_BINARY", str(pathlib.Path(__file__).resolve().parents[2] / "build/dev/parity-check"))
 IDS = np.array([models.TOKENS])
 NAMES = ["llama", "qwen3", "gpt2"]
 
@@ -53,7 +52,7 @@ def case(tmp_path_factory):
 
 def compare(reference, candidate, out):
     """(exit status, report)."""
-    run = subprocess.run([BINARY, "compare", reference, candidate, "--out", out], capture_output=True, text=True)
+    run = program.run("compare", reference, candidate, "--out", out)
     return run.returncode, json.loads((out / "report.json").read_text())
 
 

@@ -1,19 +1,15 @@
 """Programs of torch.export and torch.compile as ports of the eager model: their values under the modules' paths, and a fault in the graph at its module."""
 import json
-import os
-import pathlib
-import subprocess
 
 import h5py
 import numpy as np
 import pytest
+import program
 
 torch = pytest.importorskip("torch")
 
 import parity_probe  # noqa: E402
 from parity_probe.engines import torch_programs  # noqa: E402
-
-BINARY = os.environ.get("PARITY_CHECK_BINARY", str(pathlib.Path(__file__).resolve().parents[2] / "build/dev/parity-check"))
 
 
 class Block(torch.nn.Module):
@@ -47,7 +43,7 @@ def case(tmp_path_factory):
 
 
 def compare(reference, candidate, out):
-    run = subprocess.run([BINARY, "compare", reference, candidate, "--out", out], capture_output=True, text=True)
+    run = program.run("compare", reference, candidate, "--out", out)
     return run.returncode, json.loads((out / "report.json").read_text())
 
 

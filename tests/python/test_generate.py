@@ -1,14 +1,13 @@
 """`parity-check generate` against diffusers' own Wan pipelines (tiny, random weights of a real spread): frames, stages, and faults seeded into one part of the checkpoint."""
 import json
 import math
-import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+import program
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("diffusers")
@@ -18,7 +17,6 @@ sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "probes" / "python")]
 
 import record_pipelines  # noqa: E402
 
-BINARY = os.environ.get("PARITY_CHECK_BINARY", str(ROOT / "build/dev/parity-check"))
 SIZES = {"--frames": record_pipelines.FRAMES, "--height": record_pipelines.HEIGHT, "--width": record_pipelines.WIDTH, "--steps": 5, "--guidance": 4,
          "--seed": 7}
 
@@ -31,8 +29,8 @@ def psnr(a, b):
 
 def generate(folder, *more, pipeline=None):
     sizes = [word for option, value in SIZES.items() if option not in more for word in (option, value)]
-    command = [BINARY, "generate", pipeline or folder / "pipeline", "--inputs", folder / "inputs.safetensors", *sizes, *more]
-    return subprocess.run(list(map(str, command)), capture_output=True, text=True)
+    command = ["generate", pipeline or folder / "pipeline", "--inputs", folder / "inputs.safetensors", *sizes, *more]
+    return program.run(*command)
 
 
 def compared(folder, *more, pipeline=None):
@@ -94,7 +92,7 @@ def test_fp64_and_pictures(recorded):
     assert generate(folder, "--dtype", "fp32", "-o", folder / "png").returncode == 0
     assert len(list((folder / "png").glob("frame*.png"))) == record_pipelines.FRAMES
     assert generate(folder, "--dtype", "fp32", "-o", folder / "out.mp4").returncode == 0
-    video = subprocess.run([BINARY, "video", folder / "png", folder / "out.npy", "--json", folder / "video.json", "--out", folder / "video", "-q"])
+    video = program.run("video", folder / "png", folder / "out.npy", "--json", folder / "video.json", "--out", folder / "video", "-q")
     assert video.returncode == 0 and json.loads((folder / "video.json").read_text())["video"]["summary"]["psnr_min"] > 50   # 8 bits
 
 

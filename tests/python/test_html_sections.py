@@ -7,6 +7,7 @@ import numpy
 import pytest
 
 from html_page import CHROMIUM, CONTRAST, DATA, PAIRS, PROGRAM, Opened, broken, chromium, compare, tensors  # noqa: F401 (a fixture)
+import program
 
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="needs chromium")
 REFERENCE, FAULTY, BEFORE = (PAIRS / f"gpt2.bf16{name}.h5" for name in ("", ".fault.gelu-erf", ".honest.attention-with-online-softmax"))
@@ -177,7 +178,7 @@ def test_a_printed_page(chromium, whole, folder):
 @pytest.mark.parametrize("width", [1400, 390])
 def test_a_weights_audit(chromium, folder, width):
     page, report = folder / "weights.html", folder / "weights.json"
-    run = subprocess.run([PROGRAM, "weights", *map(str, tensors(folder)), "--html", str(page), "--json", str(report), "-q"], capture_output=True, text=True)
+    run = program.run("weights", *tensors(folder), "--html", page, "--json", report, "-q")
     assert run.returncode in (1, 3), run.stderr
     ops = json.loads(report.read_text())["ops"]
     with Opened(chromium, page, width) as opened:

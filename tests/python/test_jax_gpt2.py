@@ -1,14 +1,13 @@
 """transformers' FlaxGPT2LMHeadModel as a port of GPT2LMHeadModel: both recorded, paired by probes/maps/pairs/flax_gpt2.map, compared with numpy; then ten
 faults in the port, each with the module at whose output it first shows when the port runs free, and its name."""
 import json
-import os
 import pathlib
 import re
-import subprocess
 
 import h5py
 import numpy as np
 import pytest
+import program
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -82,20 +81,17 @@ def first_difference(outputs, candidate):
     return next((path for path, x in outputs if not relative(candidate.output[to_candidate(path), 0], x) < AGREE), None)
 
 
-BINARY = os.environ.get("PARITY_CHECK_BINARY", "parity-check")
-
-
 def has_compare():
     try:
-        return "--map" in subprocess.run([BINARY, "compare", "--help"], capture_output=True, text=True).stdout
+        return "--map" in program.run("compare", "--help").stdout
     except OSError:
         return False
 
 
 def compare(folder, candidate, tmp_path):
     """(exit status, (path, call, name of the fault) of the first divergence) of `parity-check compare`."""
-    command = [BINARY, "compare", folder / "ref.h5", candidate, "--map", MAP, "--json", tmp_path / "report.json", "--quiet"]
-    status = subprocess.run(command, capture_output=True, text=True).returncode
+    command = ["compare", folder / "ref.h5", candidate, "--map", MAP, "--json", tmp_path / "report.json", "--quiet"]
+    status = program.run(*command).returncode
     return status, found(json.loads((tmp_path / "report.json").read_text()))
 
 

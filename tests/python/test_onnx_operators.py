@@ -1,11 +1,10 @@
 """Every ONNX operator that `compare model.onnx CAND` knows, over attributes and odd shapes: ONNX Runtime, which shares no code with LibTorch, is the truth."""
 import json
-import os
 import pathlib
 import re
-import subprocess
 
 import pytest
+import program
 
 pytest.importorskip("onnxruntime")
 onnx = pytest.importorskip("onnx")
@@ -14,7 +13,6 @@ import onnx_operators as operators  # noqa: E402
 from parity_probe.engines import onnxruntime as recorder  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-BINARY = os.environ.get("PARITY_CHECK_BINARY", str(ROOT / "build/dev/parity-check"))
 # Where ONNX Runtime's own fp32 kernel is coarser than the judge lets a port be: its relative L2 may reach this.
 COARSE = {"arithmetic": {"Asin": 2e-7}, "resizing": {"Resize": 1e-6}}
 # One node of each family whose attribute the port has otherwise.
@@ -28,7 +26,7 @@ def judged(model, port, feed, folder):
     onnx.save(model, folder / "model.onnx")
     onnx.save(port, folder / "port.onnx")
     recorder.record(folder / "port.onnx", feed, folder / "port.h5", threads=1)
-    run = subprocess.run([BINARY, "compare", folder / "model.onnx", folder / "port.h5", "--json", folder / "report.json", "--quiet", "--no-diagnosis"], capture_output=True, text=True)
+    run = program.run("compare", folder / "model.onnx", folder / "port.h5", "--json", folder / "report.json", "--quiet", "--no-diagnosis")
     assert run.returncode in (0, 1), run.stderr
     return {row["path"]: row for row in json.loads((folder / "report.json").read_text())["ops"]}
 

@@ -1,11 +1,11 @@
 """An ONNX model as the reference of a comparison: against ONNX Runtime, plain and fused, against PyTorch, against plain arrays, and what is said of bad input."""
 import json
-import os
 import pathlib
 import subprocess
 
 import numpy as np
 import pytest
+import program
 
 pytest.importorskip("onnxruntime")
 onnx = pytest.importorskip("onnx")
@@ -16,8 +16,6 @@ import onnx_exports  # noqa: E402
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 from parity_probe.engines import onnxruntime as recorder  # noqa: E402
 from parity_probe.engines.module_paths import inside  # noqa: E402
-
-BINARY = os.environ.get("PARITY_CHECK_BINARY", str(pathlib.Path(__file__).resolve().parents[2] / "build/dev/parity-check"))
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +34,7 @@ def exported(tmp_path_factory):
 def compare(reference, candidate, *more):
     """(exit status, report or None, what is said on stderr)."""
     out = pathlib.Path(candidate).with_suffix(".json")
-    run = subprocess.run([BINARY, "compare", reference, candidate, "--json", out, *more], capture_output=True, text=True)
+    run = program.run("compare", reference, candidate, "--json", out, *more)
     return run.returncode, json.loads(out.read_text()) if out.exists() and run.returncode != 2 else None, run.stderr
 
 
@@ -80,7 +78,7 @@ def test_the_report_names_the_model(exported, tmp_path):
     digest = subprocess.run(["sha256sum", file], capture_output=True, text=True).stdout.split()[0]
     assert report["reference"]["path"] == str(file) and report["reference"]["sha256"] == digest
     assert "pytorch" in report["reference"]["producer"] and report["reference"]["details"]["onnx"]["opset"] >= 17
-    exported_again = subprocess.run([BINARY, "export", candidate.with_suffix(".json"), "--to", "model-explorer", "--out", tmp_path / "graph"], capture_output=True, text=True)
+    exported_again = program.run("export", candidate.with_suffix(".json"), "--to", "model-explorer", "--out", tmp_path / "graph")
     assert exported_again.returncode == 0 and "is an ONNX model" in exported_again.stdout, exported_again.stderr
     assert set(pathlib.Path("/tmp").glob("parity-onnx-*")) == before
     paths = {row["path"]: row["kind"] for row in report["ops"]}

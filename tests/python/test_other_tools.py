@@ -3,9 +3,7 @@ import base64
 import hashlib
 import io
 import json
-import os
 import pathlib
-import subprocess
 
 import numpy as np
 import pytest
@@ -14,9 +12,9 @@ import transformers
 from transformers import model_addition_debugger_context
 
 import parity_probe
+import program
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-BINARY = os.environ.get("PARITY_CHECK_BINARY", str(ROOT / "build/dev/parity-check"))
 IDS = torch.randint(0, 31, (2, 6), generator=torch.Generator().manual_seed(1))
 
 
@@ -88,7 +86,7 @@ TOOLS = {"transformers": lambda model, folder: debugger_tree(model, folder / "db
 
 
 def compare(reference, candidate, out):
-    done = subprocess.run([BINARY, "compare", reference, candidate, "--json", out, "--quiet"], capture_output=True, text=True)
+    done = program.run("compare", reference, candidate, "--json", out, "--quiet")
     return done, json.loads(out.read_text()) if out.exists() else None
 
 
@@ -117,7 +115,7 @@ def test_inspect_lists_what_a_tool_dumped(tool, tmp_path):
     model = gpt2()
     place = TOOLS[tool](model, tmp_path)
     out = tmp_path / "report.out"
-    done = subprocess.run([BINARY, "inspect", "--verify", "--json", out, place], capture_output=True, text=True)
+    done = program.run("inspect", "--verify", "--json", out, place)
     assert done.returncode == 0, done.stderr
     found = [(t["name"], t["sha256"]) for t in json.loads(out.read_text())["tensors"]]
     wanted = {path: hashlib.sha256(value.contiguous().numpy().tobytes()).hexdigest() for path, _, call, value in outputs_of(model)}
@@ -132,7 +130,7 @@ def test_polygraphys_own_file(tmp_path):
         rng = np.random.RandomState(iteration)
         return {"transformer.wte": rng.standard_normal((2, 6, 8)).astype(np.float32), "hidden": rng.standard_normal((3, 5)).astype(np.float16), "ids": rng.randint(0, 97, (2, 6)).astype(np.int64)}
     out = tmp_path / "report.out"
-    done = subprocess.run([BINARY, "inspect", "--verify", "--json", out, "-q", ROOT / "tests/data/polygraphy_run_results.json"], capture_output=True, text=True)
+    done = program.run("inspect", "--verify", "--json", out, "-q", ROOT / "tests/data/polygraphy_run_results.json")
     assert done.returncode == 0, done.stderr
     found = {t["name"]: t["sha256"] for t in json.loads(out.read_text())["tensors"]}
     assert found == {name + (f" (call {i})" if i else ""): hashlib.sha256(value.tobytes()).hexdigest() for i in (0, 1) for name, value in values(i).items()}
@@ -159,7 +157,7 @@ def test_repeated_calls_keep_their_number(tmp_path):
 
 
 def refused(place, words):
-    done = subprocess.run([BINARY, "inspect", place], capture_output=True, text=True)
+    done = program.run("inspect", place)
     assert done.returncode == 2 and words in done.stderr and len(done.stderr.splitlines()) == 1, (done.returncode, done.stdout[:300], done.stderr)
 
 
@@ -200,7 +198,7 @@ def test_what_cannot_be_compared_says_what_to_do(tmp_path):
     refused(tmp_path / "r.json", "is not base64")
     for text in ("[]", "{}", '{"module_path": 3}', '{"dump_data_dir": "x", "data": 5}', '{"polygraphy_class": "RunResults"}', '{"module_path": "A", "children": [{"module_path": ["B"]}]}'):
         (tmp_path / "x.json").write_text(text)
-        done = subprocess.run([BINARY, "inspect", tmp_path / "x.json"], capture_output=True, text=True)
+        done = program.run("inspect", tmp_path / "x.json")
         assert done.returncode == 2 and len(done.stderr.splitlines()) == 1, (text, done)
     (tmp_path / "deep.json").write_text('{"module_path": "A", "children": [' * 3000 + "]}" * 3000)
     refused(tmp_path / "deep.json", "deep")

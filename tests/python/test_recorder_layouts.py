@@ -1,8 +1,6 @@
 """Tensors that lie in memory in unusual ways: kernels are chosen by it, so a recording keeps it, and both replayers (h5py alone, and parity-check) restore it."""
 import json
 import os
-import pathlib
-import subprocess
 
 import h5py
 import pytest
@@ -10,8 +8,8 @@ import torch
 
 from test_recorder_replay import Replay, load, one_thread, parity_probe, replay, same  # noqa: F401
 from test_recorder_traps import Fn, leaves
+import program
 
-BINARY = os.environ.get("PARITY_CHECK_BINARY", str(pathlib.Path(__file__).resolve().parents[2] / "build/dev/parity-check"))
 F = torch.nn.functional
 
 
@@ -51,7 +49,7 @@ def place(t):
 
 
 def parity_check(*arguments):
-    done = subprocess.run([BINARY, *arguments], capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    done = program.run(*arguments, env={**os.environ, "OMP_NUM_THREADS": "1"})
     assert done.returncode == 0, done.stdout + done.stderr
     return done
 

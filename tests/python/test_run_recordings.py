@@ -2,13 +2,13 @@
 the recording, batches of two, odd sizes. The C++ re-implementation passes on each, in every dtype."""
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 import h5py
+import program
 
 torch = pytest.importorskip("torch")
 diffusers = pytest.importorskip("diffusers")
@@ -18,7 +18,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 import parity_probe  # noqa: E402
 from reference_models.weights import spread_weights  # noqa: E402
 
-PROGRAM = os.environ.get("PARITY_CHECK_BINARY", "parity-check")
 SMALL = dict(num_attention_heads=2, attention_head_dim=12, ffn_dim=52, num_layers=3, text_dim=24, rope_max_seq_len=16)
 IMAGE = dict(SMALL, in_channels=36, image_dim=20, added_kv_proj_dim=24)
 HALF = {"bf16": torch.bfloat16, "fp16": torch.float16}
@@ -59,8 +58,7 @@ def test_a_users_recording_passes(tmp_path, name, image, half, cast_inside):
         provenance = json.loads(file.attrs["provenance"])
     assert provenance["module"].startswith("diffusers.") and provenance["kernel_settings"] == {
         k: v for k, v in os.environ.items() if k.startswith(("MKL_", "ONEDNN_", "DNNL_"))}
-    done = subprocess.run([PROGRAM, "run", "--layer", "all", "--reference", tmp_path / "own.h5", "--out", tmp_path / "out"],
-                          capture_output=True, text=True)
+    done = program.run("run", "--layer", "all", "--reference", tmp_path / "own.h5", "--out", tmp_path / "out")
     assert done.returncode == 0, done.stdout + done.stderr
     report = json.loads((tmp_path / "out" / "report.json").read_text())
     rows = {dtype: sum(op["dtype"] == dtype for op in report["ops"]) for dtype in ("fp64", "fp32", half)}

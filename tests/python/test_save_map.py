@@ -1,15 +1,11 @@
 """compare --save-map: the pairs of a run as a map, and what has no counterpart, to be filled in."""
 import json
-import os
-import pathlib
 import re
-import subprocess
 
 import torch
 
 import parity_probe
-
-BINARY = os.environ.get("PARITY_CHECK_BINARY", str(pathlib.Path(__file__).resolve().parents[2] / "build/dev/parity-check"))
+import program
 
 
 class Layer(torch.nn.Module):
@@ -54,7 +50,7 @@ def record(tmp_path, name=renamed, kept=lambda path: True, change=lambda path, v
 
 def compare(tmp_path, *options, status=0):
     report = tmp_path / "r.json"
-    done = subprocess.run([BINARY, "compare", tmp_path / "ref.h5", tmp_path / "cand.h5", "--json", report, *options], capture_output=True, text=True)
+    done = program.run("compare", tmp_path / "ref.h5", tmp_path / "cand.h5", "--json", report, *options)
     assert done.returncode == status, done.stdout + done.stderr
     return (json.loads(report.read_text()), done.stdout) if report.exists() else (None, done.stderr)
 
@@ -108,10 +104,10 @@ def test_tensors_without_a_program(tmp_path):
     ours = {f"h.{i}.{leaf}": rng.standard_normal((8, 12), np.float32) for i in range(3) for leaf in ("q", "k")}
     np.savez(tmp_path / "ref.npz", **ours)
     np.savez(tmp_path / "cand.npz", **{name.replace("h.", "block_").replace(".q", ".query").replace(".k", ".key"): value.T for name, value in ours.items()})
-    options = [BINARY, "compare", tmp_path / "ref.npz", tmp_path / "cand.npz", "--json", tmp_path / "r.json", "--quiet"]
+    options = ["compare", tmp_path / "ref.npz", tmp_path / "cand.npz", "--json", tmp_path / "r.json", "--quiet"]
     reports = []
     for more in (["--save-map", tmp_path / "pairs.map"], ["--map", tmp_path / "pairs.map"]):
-        assert subprocess.run([*options, *more]).returncode in (0, 3)
+        assert program.run(*options, *more).returncode in (0, 3)
         reports.append(json.loads((tmp_path / "r.json").read_text()))
     assert rules(tmp_path / "pairs.map") == ["h.{i}.q = block_{i}.query perm(1,0)", "h.{i}.k = block_{i}.key perm(1,0)"]
     assert len(rows(reports[0])) == 6 and rows(reports[0]) == rows(reports[1])
@@ -130,8 +126,7 @@ def test_the_map_that_is_read_is_not_written_over(tmp_path):
     record(tmp_path)
     compare(tmp_path, "--save-map", tmp_path / "pairs.map")
     before = (tmp_path / "pairs.map").read_bytes()
-    done = subprocess.run([BINARY, "compare", tmp_path / "ref.h5", tmp_path / "cand.h5", "--map", tmp_path / "pairs.map", "--save-map", tmp_path / "pairs.map"],
-                          capture_output=True, text=True)
+    done = program.run("compare", tmp_path / "ref.h5", tmp_path / "cand.h5", "--map", tmp_path / "pairs.map", "--save-map", tmp_path / "pairs.map")
     assert done.returncode == 2 and "--save-map" in done.stderr and done.stderr.count("\n") == 1 and (tmp_path / "pairs.map").read_bytes() == before
 
 

@@ -2,15 +2,14 @@
 between ranks is red at its module, under its name, in fp32 and in bf16."""
 import json
 import pathlib
-import subprocess
 
-import nameless
 import numpy as np
 import pytest
 import torch
 
 import shard_runs
 from parity_probe import Writer
+import program
 
 # bf16 summands are rounded before they are added, a rounding that one process has not: known by its name in a plain product, declared by place where a bias or the
 # experts' weights come into it.
@@ -32,8 +31,7 @@ def compare(runs, case, dtype, *options):
     """Exit status and report."""
     model = "llama" if case.startswith("hybrid") else case.split("-")[0]
     out = runs / f"{case}.{dtype}.report"
-    done = subprocess.run([nameless.BINARY, "compare", str(runs / f"{model}.{dtype}.h5"), str(runs / f"{case}.{dtype}"), "--json", str(out), "--quiet", *options],
-                          capture_output=True, text=True)
+    done = program.run("compare", runs / f"{model}.{dtype}.h5", runs / f"{case}.{dtype}", "--json", out, "--quiet", *options)
     assert done.returncode in (0, 1, 3), done.stderr
     return done.returncode, json.loads(out.read_text())
 
@@ -122,13 +120,13 @@ BAD = {
 @pytest.mark.parametrize("make, text", BAD.values(), ids=BAD)
 def test_what_cannot_be_joined_is_one_line(make, text, tmp_path):
     (tmp_path / "run").mkdir()
-    done = subprocess.run([nameless.BINARY, "compare", str(whole(tmp_path / "ref.h5")), str(make(tmp_path / "run"))], capture_output=True, text=True)
+    done = program.run("compare", str(whole(tmp_path / "ref.h5")), str(make(tmp_path / "run")))
     assert done.returncode == 2 and done.stderr.count("\n") == 1 and text in done.stderr, (done.returncode, done.stderr)
 
 
 def plain(tmp_path, candidate, *options):
-    done = subprocess.run([nameless.BINARY, "compare", str(whole(tmp_path / "ref.h5", np.arange(8, dtype=np.float32).reshape(2, 4) + 1)), str(candidate), "--json",
-                           str(tmp_path / "report.json"), "--quiet", *options], capture_output=True, text=True)
+    done = program.run("compare", str(whole(tmp_path / "ref.h5", np.arange(8, dtype=np.float32).reshape(2, 4) + 1)), candidate, "--json",
+                           tmp_path / "report.json", "--quiet", *options)
     assert done.returncode in (0, 1, 3), done.stderr
     return done.returncode, json.loads((tmp_path / "report.json").read_text())["ops"][0]
 
@@ -160,5 +158,5 @@ def test_a_rank_of_another_dtype(tmp_path):
 
 def test_inspect_shows_the_mesh(tmp_path):
     folder = ranks(tmp_path / "run", specs={"x": {"tp": "split(1)"}})
-    done = subprocess.run([nameless.BINARY, "inspect", str(pathlib.Path(folder) / "cand.rank1.h5")], capture_output=True, text=True)
+    done = program.run("inspect", str(pathlib.Path(folder) / "cand.rank1.h5"))
     assert done.returncode == 0 and "rank tp 1 of the mesh tp 2" in done.stdout and "x: tp split(1)" in done.stdout, done.stdout

@@ -14,9 +14,9 @@ from test_cpp_probe import port, run, verify  # noqa: F401
 from test_recorder_replay import one_thread, parity_probe, read_events  # noqa: F401
 
 from parity_probe import sketch, sketch_files
+import program
 
 ROOT = Path(__file__).resolve().parents[2]
-BINARY = os.environ.get("PARITY_CHECK_BINARY", str(ROOT / "build/dev/parity-check"))
 SUITE = ROOT / "reference_dumps/selftest"
 STATISTICS = ("count", "nan", "inf", "zero", "specials", "fits")
 
@@ -42,7 +42,7 @@ def points(path):
 def compare(a, b, folder, *more):
     """(exit status, report)"""
     out = folder / "report.json"
-    done = subprocess.run([BINARY, "compare", str(a), str(b), "--json", str(out), "--quiet", "--threads", "1", *more], capture_output=True, text=True)
+    done = program.run("compare", a, b, "--json", out, "--quiet", "--threads", "1", *more)
     assert done.returncode in (0, 1, 3), done.stderr
     return done.returncode, json.loads(out.read_text())
 
@@ -161,7 +161,7 @@ def test_a_tensor_parallel_layer(tmp_path):
         sketch_files.merge([ranks[0], ranks[1], ranks[3]], tmp_path / "less.h5")
     with pytest.raises(parity_probe.Error, match="overlap"):
         sketch_files.merge([ranks[0], *ranks], tmp_path / "more.h5")
-    done = subprocess.run([BINARY, "compare", str(full), ranks[0]], capture_output=True, text=True)
+    done = program.run("compare", full, ranks[0])
     assert done.returncode == 2 and "add up the recordings" in done.stderr
 
 

@@ -15,8 +15,8 @@ from test_recorder_replay import one_thread, parity_probe, replay, tiny_wan  # n
 from test_recorder_writer import written
 
 from parity_probe import lines
+import program
 
-BINARY = os.environ.get("PARITY_CHECK_BINARY", str(pathlib.Path(__file__).resolve().parents[2] / "build/dev/parity-check"))
 HERE = pathlib.Path(__file__)
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(HERE.resolve().parents[2] / "probes" / "python")}
 # What must stand on the line that an op came from; ops that Python's syntax makes in many ways (add, view of a Linear) are checked by function alone.
@@ -253,8 +253,8 @@ def test_a_finding_names_both_sides_lines(tmp_path, monkeypatch):
     monkeypatch.setattr(norm, "forward", faulty_norm.__get__(norm))
     with torch.no_grad(), parity_probe.record(model, tmp_path / "cand.h5", level="module"):
         model(**inputs)
-    done = subprocess.run([BINARY, "compare", str(tmp_path / "ref.h5"), str(tmp_path / "cand.h5"), "--json", str(tmp_path / "r.json"), "--out", str(tmp_path / "out"),
-                           "--quiet"], capture_output=True, text=True)
+    done = program.run("compare", tmp_path / "ref.h5", tmp_path / "cand.h5", "--json", tmp_path / "r.json", "--out", tmp_path / "out",
+                           "--quiet")
     assert done.returncode == 1, done.stderr
     report = json.loads((tmp_path / "r.json").read_text())
     first = report["first_divergence"]
@@ -266,5 +266,5 @@ def test_a_finding_names_both_sides_lines(tmp_path, monkeypatch):
     assert name == "modeling_llama.py" and "self.weight * hidden_states" in linecache.getline(modeling_llama.__file__, int(line))
     rows = {row["path"]: row for row in report["ops"]}
     assert all(row["source"] and row["candidate_source"] for row in rows.values())
-    inspected = subprocess.run([BINARY, "inspect", str(tmp_path / "ref.h5"), "--ops", "--layer", "*post_attention_layernorm"], capture_output=True, text=True)
+    inspected = program.run("inspect", tmp_path / "ref.h5", "--ops", "--layer", "*post_attention_layernorm")
     assert inspected.stdout.count(first["source"]) == 2

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 import torch
 
-from test_cpp_probe import BINARY, ROOT, verify
+from test_cpp_probe import ROOT, verify
 from test_recorder_replay import one_thread, parity_probe, read_events  # noqa: F401
 from test_stats_level import agree, oracle, points, values, wide, written
 
 from parity_probe import blocks, native, sketch, torch_stats
+import program
 
 
 class Model(torch.nn.Module):
@@ -139,9 +140,9 @@ def test_what_reads_it(tmp_path, capsys):
     assert main(["show", str(tmp_path / "a.h5")]) == 0
     shown = capsys.readouterr().out
     assert "output x #0: float32[4], mean -0.666667 ± 1.69967, |x| 1.33333, -3 … 1, 1 zero, 1 NaN\n" in shown and "output y #0: float32[0], empty\n" in shown
-    done = subprocess.run([BINARY, "inspect", str(tmp_path / "a.h5")], capture_output=True, text=True)
+    done = program.run("inspect", tmp_path / "a.h5")
     assert done.returncode == 0 and "level stats" in done.stdout
-    done = subprocess.run([BINARY, "compare", str(tmp_path / "a.h5"), str(tmp_path / "a.h5")], capture_output=True, text=True)
+    done = program.run("compare", tmp_path / "a.h5", tmp_path / "a.h5")
     assert done.returncode == 2 and done.stderr.count("\n") == 1 and "a.h5: " in done.stderr
     assert main(["sketch", str(tmp_path / "a.h5"), "-o", str(tmp_path / "b.h5")]) == 2
     assert "statistics" in capsys.readouterr().err

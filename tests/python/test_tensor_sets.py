@@ -6,7 +6,6 @@ import os
 import pathlib
 import pickle
 import struct
-import subprocess
 import zipfile
 
 import ml_dtypes
@@ -14,9 +13,9 @@ import numpy as np
 import pytest
 import safetensors.torch
 import torch
+import program
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-BINARY = os.environ.get("PARITY_CHECK_BINARY", str(ROOT / "build/dev/parity-check"))
 DTYPES = ["float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "int64", "int32", "int16", "int8", "uint8", "uint16", "uint32", "uint64", "bool",
           "complex64", "complex128"]
 
@@ -35,7 +34,7 @@ def raw(t):
 
 def inspect(path, *more):
     out = str(path).rstrip("/") + ".report"
-    done = subprocess.run([BINARY, "inspect", "--verify", "--json", out, *more, str(path)], capture_output=True, text=True)
+    done = program.run("inspect", "--verify", "--json", out, *more, path)
     assert done.returncode == 0, done.stderr
     return json.loads(pathlib.Path(out).read_text())
 
@@ -49,7 +48,7 @@ def check(path, wanted, **more):
 
 
 def refused(path, words):
-    done = subprocess.run([BINARY, "inspect", "--verify", str(path)], capture_output=True, text=True)
+    done = program.run("inspect", "--verify", path)
     assert done.returncode == 2, (done.returncode, done.stdout, done.stderr)
     assert words in done.stderr and len(done.stderr.splitlines()) == 1 and str(path) in done.stderr, done.stderr
 
@@ -287,7 +286,7 @@ def test_places_that_hold_no_tensors(tmp_path):
     os.mkfifo(tmp_path / "b.npy")
     refused(tmp_path / "b.npy", "is not a regular file")
     (tmp_path / "c.npz").symlink_to("/nonexistent")
-    assert subprocess.run([BINARY, "inspect", str(tmp_path / "c.npz")], capture_output=True).returncode == 2
+    assert program.run("inspect", tmp_path / "c.npz").returncode == 2
     for name in "xy":
         (tmp_path / f"{name}.safetensors.index.json").write_text("{}")
     refused(tmp_path, "2 sharded checkpoints")

@@ -1,6 +1,5 @@
 """parity-check watch: real processes that stream to it, well and badly."""
 import json
-import os
 import pathlib
 import signal
 import socket
@@ -12,8 +11,9 @@ import torch
 from watched_port import FAULTY, gpt2
 
 import parity_probe
+import program
+from program import BINARY
 
-BINARY = os.environ.get("PARITY_CHECK_BINARY", str(pathlib.Path(__file__).resolve().parents[2] / "build/dev/parity-check"))
 PORT = pathlib.Path(__file__).with_name("watched_port.py")
 SECONDS = 120
 
@@ -218,7 +218,7 @@ def test_a_watch_that_is_gone_ends_the_writer(watch):
 def test_bad_arguments(reference, tmp_path):
     taken = socket.create_server(("127.0.0.1", 0))
     for listen, says in (("here", "give HOST:PORT"), ("127.0.0.1:99999", "give HOST:PORT"), ("127.0.0.1:%d" % taken.getsockname()[1], "cannot listen there")):
-        done = subprocess.run([BINARY, "watch", str(reference), "--listen", listen], capture_output=True, text=True, timeout=SECONDS)
+        done = program.run("watch", reference, "--listen", listen, timeout=SECONDS)
         assert done.returncode == 2 and says in done.stderr and done.stderr.count("\n") == 1, done.stderr
     with pytest.raises(ValueError, match="cannot be streamed"):
         parity_probe.Writer("parity://127.0.0.1:7077", level="sketch")

@@ -3,13 +3,12 @@
 The oracle for who is whose counterpart is the conversion that the test itself did.
 """
 import json
-import os
 import pathlib
 import re
-import subprocess
 
 import numpy as np
 import pytest
+import program
 
 torch = pytest.importorskip("torch")
 from safetensors.torch import save_file  # noqa: E402
@@ -17,12 +16,11 @@ from safetensors.torch import save_file  # noqa: E402
 import weight_faults as wf  # noqa: E402
 from reference_models.names import diffusers_name  # noqa: E402
 
-BINARY = os.environ.get("PARITY_CHECK_BINARY", "parity-check")
 SCHEMA = json.loads((pathlib.Path(__file__).parents[2] / "reports/parity-report-1.schema.json").read_text())
 
 
 def run(*arguments):
-    return subprocess.run([BINARY, *map(str, arguments)], capture_output=True, text=True)
+    return program.run(*arguments)
 
 
 def audit(tmp_path, reference, candidate, *more):

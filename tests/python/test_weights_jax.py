@@ -1,11 +1,11 @@
 """parity-check weights on recordings: PyTorch's GPT-2 and transformers' FlaxGPT2LMHeadModel, without a map; the map it saves pairs their modules."""
 import json
-import subprocess
 
 import numpy as np
 import pytest
+import program
 
-from test_jax_gpt2 import BINARY, IDS, flax_model, parity_probe, reference, with_parameter  # noqa: F401  (reference: a fixture)
+from test_jax_gpt2 import IDS, flax_model, parity_probe, reference, with_parameter  # noqa: F401  (reference: a fixture)
 
 
 def record(model, file):
@@ -15,8 +15,8 @@ def record(model, file):
 
 
 def audit(folder, candidate, tmp_path):
-    command = [BINARY, "weights", folder / "ref.h5", candidate, "--json", tmp_path / "w.json", "--save-map", tmp_path / "found.map"]
-    done = subprocess.run(command, capture_output=True, text=True)
+    command = ["weights", folder / "ref.h5", candidate, "--json", tmp_path / "w.json", "--save-map", tmp_path / "found.map"]
+    done = program.run(*command)
     rows = json.loads((tmp_path / "w.json").read_text())["ops"]
     return done, rows, {r["path"]: [e["fault"] for e in r["explanations"]] for r in rows if r["verdict"] != "pass"}
 
@@ -36,8 +36,8 @@ def test_flax_gpt2_maps_completely(reference, tmp_path):  # noqa: F811
     left_out = next(line for line in done.stdout.splitlines() if line.startswith("note: computed"))
     assert {r["path"] for r in rows} | set(left_out.split(": ", 2)[2].split(", ")) == set(weights)  # nothing is silent
     assert "transformer.h.{i}.attn.c_attn.weight = transformer.h.{i}.attn.c_attn.kernel perm(1,0)" in done.stdout
-    command = [BINARY, "compare", folder / "ref.h5", candidate, "--map", tmp_path / "found.map", "--json", tmp_path / "c.json", "--quiet"]
-    assert subprocess.run(command).returncode == 0
+    command = ["compare", folder / "ref.h5", candidate, "--map", tmp_path / "found.map", "--json", tmp_path / "c.json", "--quiet"]
+    assert program.run(*command).returncode == 0
     compared = {r["path"]: r for r in json.loads((tmp_path / "c.json").read_text())["ops"]}
     assert all(compared[path]["verdict"] == "pass" for path, _ in outputs if path.endswith(("c_attn", "c_proj", "c_fc", "ln_1", "ln_2", "ln_f")))
 

@@ -1,8 +1,5 @@
 """No op is wrong and the result still differs: what `compare --max-free` says of a deep model in bf16, and that what it predicts comes true."""
 import json
-import os
-import pathlib
-import subprocess
 
 import pytest
 import torch
@@ -10,8 +7,7 @@ import transformers
 from transformers.pytorch_utils import Conv1D
 
 import parity_probe
-
-BINARY = os.environ.get("PARITY_CHECK_BINARY", str(pathlib.Path(__file__).resolve().parents[2] / "build/dev/parity-check"))
+import program
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +42,7 @@ def recordings(tmp_path_factory):
 
 
 def compare(reference, candidate, folder, *options):
-    done = subprocess.run([BINARY, "compare", reference, candidate, "--out", folder, *options], capture_output=True, text=True)
+    done = program.run("compare", reference, candidate, "--out", folder, *options)
     return done, json.loads((folder / "report.json").read_text())
 
 
@@ -87,5 +83,5 @@ def test_nothing_is_said_where_an_op_is_wrong_or_the_result_near_enough(recordin
 def test_nonsense_is_refused(recordings, tmp_path):
     reference, port, _ = recordings
     for value in ("nan", "-1", "much"):
-        done = subprocess.run([BINARY, "compare", reference, port, f"--max-free={value}"], capture_output=True, text=True)
+        done = program.run("compare", reference, port, f"--max-free={value}")
         assert done.returncode == 2 and "--max-free" in done.stderr and done.stderr.count("\n") <= 2, done.stderr

@@ -1,11 +1,10 @@
 """INT8 weights whose zero point is wrong: found at their layer and named, beside right ones."""
 import json
-import subprocess
 
 import emulated_arithmetic as port
 import pytest
 import torch
-from test_arithmetic import BINARY
+import program
 
 import parity_probe
 
@@ -52,7 +51,7 @@ def test_it_is_found_and_named(recorded, name, tmp_path):
         first = linear(x, model.first, bytes_read)
         w.write("first", first)
         w.write("second", linear(torch.relu(first), model.second, lambda weight: weight))
-    subprocess.run([BINARY, "compare", file, tmp_path / "port.h5", "--out", tmp_path, "-q"])
+    program.run("compare", file, tmp_path / "port.h5", "--out", tmp_path, "-q")
     rows = {op["path"]: op for op in json.loads((tmp_path / "report.json").read_text())["ops"]}
     assert rows["first"]["verdict"] == "fail" and rows["second"]["verdict"] == "pass"
     assert rows["first"]["diagnosis"].startswith(f"weights: {name} ("), rows["first"]["diagnosis"]
