@@ -51,23 +51,6 @@ def test_other_launchers_and_hosts_that_share_files_alone(pair, whole, tmp_path,
     assert report(file) == whole and not units_of(file).exists()
 
 
-def takers_of(pair, file):
-    """The ranks that took some of the work, as the file says while they are at it."""
-    process = start(pair, file, launcher=mpirun(2))
-    takers = set()
-    while process.poll() is None and takers != {"0", "1"}:
-        if units_of(file).exists():
-            takers |= set(re.findall(r"^take (\d)", units_of(file).read_text(errors="replace"), re.M))
-        time.sleep(.002)
-    finish(process)
-    return takers
-
-
-def test_both_ranks_work(pair, tmp_path):
-    """On a busy machine one may come when the other has done it all: three tries."""
-    assert any(takers_of(pair, tmp_path / f"{attempt}.json") == {"0", "1"} for attempt in range(3))
-
-
 def rank_of(pid):
     environment = pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     return next((int(entry.split(b"=")[1]) for entry in environment if entry.startswith(b"OMPI_COMM_WORLD_RANK=")), -1)
@@ -79,33 +62,50 @@ def ranks_under(launcher):
     return {rank_of(pid): int(pid) for pid in children}
 
 
-def finished(file):
-    return units_of(file).read_bytes().count(b"\nunit ")
+class InSteps:
+    """Two ranks that stop before they begin, and run only while the test lets them: on a busy machine one would be done before the other is there."""
+
+    def __init__(self, pair, file):
+        self.file = file
+        self.process = start(pair, file, launcher=[*mpirun(2), "sh", "-c", 'kill -STOP $$; exec "$@"', "sh"])
+        while set(ranks_under(self.process.pid)) != {0, 1}:
+            assert self.process.poll() is None
+            time.sleep(.002)
+        self.ranks = ranks_under(self.process.pid)
+
+    def signal(self, number, *ranks):
+        for rank in ranks or self.ranks:
+            os.kill(self.ranks[rank], number)
+
+    def run_until(self, done):
+        """5 ms at a time, with pauses for whoever else is here. Both are stopped then."""
+        while not done():
+            assert self.process.poll() is None, finish(self.process)
+            self.signal(signal.SIGCONT)
+            time.sleep(.005)
+            self.signal(signal.SIGSTOP)
+            time.sleep(.01)
+
+    def written(self):
+        return units_of(self.file).read_text(errors="replace") if units_of(self.file).exists() else ""
 
 
-def both_at_work(process, file):
-    """{rank: process id}, both stopped. Rank 0 runs little until the other is there: on a busy machine it would be done before."""
-    while process.poll() is None and not (units_of(file).exists() and set(ranks_under(process.pid)) == {0, 1}):
-        time.sleep(.002)
-    ranks = ranks_under(process.pid)
-    while "\nhere 1\n" not in units_of(file).read_text(errors="replace") or finished(file) < 6 or not file.exists():
-        os.kill(ranks[0], signal.SIGCONT)
-        time.sleep(.005)
-        os.kill(ranks[0], signal.SIGSTOP)
-        time.sleep(.05)
-    os.kill(ranks[1], signal.SIGSTOP)
-    return ranks
+def test_both_ranks_work(pair, tmp_path):
+    two = InSteps(pair, tmp_path / "r.json")
+    two.run_until(lambda: set(re.findall(r"^take (\d)", two.written(), re.M)) == {"0", "1"})
+    two.signal(signal.SIGCONT)
+    assert finish(two.process)[0] == 1
 
 
 @pytest.mark.parametrize("victim", [1, 0])
 def test_a_killed_rank_is_told_and_the_rest_can_go_on(pair, whole, tmp_path, victim):
     file = tmp_path / "r.json"
-    process = start(pair, file, launcher=mpirun(2))
-    ranks = both_at_work(process, file)
-    assert 6 <= finished(file) < len(whole["ops"]) / 2
-    os.kill(ranks[victim], signal.SIGKILL)
-    os.kill(ranks[1 - victim], signal.SIGCONT)
-    status, err = finish(process)
+    two = InSteps(pair, file)
+    two.run_until(lambda: "\nhere 1\n" in two.written() and two.written().count("\nunit ") >= 6 and file.exists())
+    assert two.written().count("\nunit ") < len(whole["ops"])
+    two.signal(signal.SIGKILL, victim)
+    two.signal(signal.SIGCONT, 1 - victim)
+    status, err = finish(two.process)
     assert status != 0
     assert len([line for line in err.splitlines() if line.startswith("parity-check:") and f"rank {victim} was killed" in line]) == 1, err
     assert report(file)["ops"][-1]["path"] == "(interrupted)"
