@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 
@@ -13,6 +14,8 @@
 
 namespace parity {
 namespace {
+
+constexpr std::string_view kPlaces = "arange";  // of tokens or samples: every call's begin anew
 
 struct Chunks {
   std::vector<size_t> calls;  // indices into the candidate's tensors
@@ -43,7 +46,30 @@ std::optional<Chunks> chunks_of(const std::vector<CandidateTensor>& tensors, con
 struct Division {
   std::map<size_t, Chunks> chunks;  // by the first call
   std::set<size_t> otherwise;       // calls of what is in no such chunks: scores over a growing cache
+
+  struct OfSome {
+    std::vector<size_t> calls;
+    std::vector<int64_t> whole;  // the reference's shape
+  };
+  std::vector<OfSome> of_some;  // ops that not every chunk runs: a mask that is all ones, a copy of one sample
+
+  void leave_out(const std::vector<size_t>& calls) { otherwise.insert(calls.begin(), calls.end()); }
 };
+
+// A path's values in the reference, call by call, and the port's calls, which come chunk by chunk.
+void divide_path(Division& found, const std::vector<CandidateTensor>& tensors,
+                 const std::vector<const Boundary*>& reference, const std::vector<size_t>& calls) {
+  std::vector<Chunks> of_calls;
+  for (size_t i = 0; i < reference.size(); ++i) {
+    std::vector<size_t> of_call;
+    for (size_t c = i; c < calls.size(); c += reference.size()) of_call.push_back(calls[c]);
+    if (auto chunks = chunks_of(tensors, of_call, reference[i]->value.shape)) of_calls.push_back(std::move(*chunks));
+  }
+  if (of_calls.size() == reference.size() && reference.front()->kind != kPlaces)
+    for (Chunks& chunks : of_calls) found.chunks.emplace(chunks.calls.front(), std::move(chunks));
+  else if (tensors[calls.front()].shape != reference.front()->value.shape)
+    found.leave_out(calls);
+}
 
 std::vector<int64_t> sorted_extents(const std::vector<int64_t>& shape) {
   std::vector<int64_t> extents = longer_axes(shape);
@@ -72,16 +98,19 @@ Division divide(const Program& reference, const std::vector<CandidateTensor>& te
   std::map<std::string, std::vector<size_t>> calls;
   for (size_t c = 0; c < tensors.size(); ++c) calls[tensors[c].path].push_back(c);
   Division found;
-  for (const Boundary& b : reference.boundaries) {
-    if (b.call != 0 || !b.comparable || reference.find(b.path, 1)) continue;
-    const auto target = map != nullptr ? map->find(b.path) : std::nullopt;
-    if (target && !target->layout.text().empty()) continue;
-    const auto there = calls.find(target ? target->candidate : b.path);
-    if (there == calls.end() || there->second.size() < 2) continue;
-    if (auto chunks = chunks_of(tensors, there->second, b.value.shape))
-      found.chunks.emplace(there->second.front(), std::move(*chunks));
-    else if (tensors[there->second.front()].shape != b.value.shape)
-      found.otherwise.insert(there->second.begin(), there->second.end());
+  std::map<std::string, std::vector<const Boundary*>> values;
+  for (const Boundary& b : reference.boundaries)
+    if (b.comparable && values[b.path].size() == static_cast<size_t>(b.call)) values[b.path].push_back(&b);
+  for (const auto& [path, of_path] : values) {
+    const auto target = map != nullptr ? map->find(path) : std::nullopt;
+    if (of_path.empty() || (target && !target->layout.text().empty())) continue;
+    const auto there = calls.find(target ? target->candidate : path);
+    if (there == calls.end()) continue;
+    const size_t times = there->second.size(), once = of_path.size();
+    if (times > once && times % once == 0)
+      divide_path(found, tensors, of_path, there->second);
+    else if (tensors[there->second.front()].of_op)
+      found.of_some.push_back({there->second, of_path.front()->value.shape});
     calls.erase(there);
   }
   std::set<std::vector<int64_t>> known;
@@ -113,6 +142,24 @@ std::vector<int64_t> usual_extents(const std::map<size_t, Chunks>& divided) {
       ->first;
 }
 
+// Most of what is divided so has it as its outermost axis: samples of a batch, or tokens before it. What flattens it
+// with another then lies chunk behind chunk, too.
+bool outermost(const std::map<size_t, Chunks>& divided, const std::vector<int64_t>& usual) {
+  int votes = 0;
+  for (const auto& [first, chunks] : divided)
+    if (chunks.extents == usual) votes += chunks.axis == 0 ? 1 : -1;
+  return votes > 0;
+}
+
+bool is_a_chunk(const std::vector<int64_t>& shape, const std::vector<int64_t>& whole,
+                const std::vector<int64_t>& usual) {
+  const int64_t all = std::accumulate(usual.begin(), usual.end(), int64_t{0});
+  if (shape.size() != whole.size()) return false;
+  const auto [part, of] = std::mismatch(shape.begin(), shape.end(), whole.begin());
+  return part != shape.end() && std::equal(part + 1, shape.end(), of + 1) && *of % all == 0 &&
+         std::any_of(usual.begin(), usual.end(), [&](int64_t extent) { return *part == *of / all * extent; });
+}
+
 CandidateTensor joined(const std::vector<CandidateTensor>& tensors, const Chunks& chunks) {
   CandidateTensor whole = tensors[chunks.calls.front()];
   whole.shape = chunks.shape;
@@ -133,9 +180,13 @@ std::vector<CandidateTensor> join_chunks(const Program& reference, std::vector<C
   Division found = divide(reference, tensors, map);
   if (found.chunks.empty()) return tensors;
   const std::vector<int64_t> usual = usual_extents(found.chunks);
+  const bool whole_chunks = outermost(found.chunks, usual);
+  for (const auto& [calls, shape] : found.of_some)
+    if (is_a_chunk(tensors[calls.front()].shape, shape, usual)) found.leave_out(calls);
   std::set<size_t> gone = found.otherwise;  // and calls that are part of an earlier one's tensor
   for (auto& [first, chunks] : found.chunks) {
     chunks.rows = rows_of(chunks.extents, usual);
+    if (whole_chunks) chunks.rows = std::min<int64_t>(chunks.rows, 1);
     gone.insert(chunks.calls.begin() + (chunks.rows > 0), chunks.calls.end());
   }
   const size_t left_out =
