@@ -26,7 +26,7 @@ def run(*arguments, env=None, cwd=None, timeout=None, check=False):
     server = _Preloaded.of_this_thread()
     if server is None or not arguments or arguments[0] in _WITHOUT_LIBTORCH or _settings(environment) != server.settings:
         before = _of_children()
-        done = subprocess.run([BINARY, *arguments], capture_output=True, text=True, env=env, cwd=cwd, timeout=timeout, check=check)
+        done = subprocess.run([BINARY, *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, env=env, cwd=cwd, timeout=timeout, check=check)
         done.cpu_seconds = _of_children() - before
         return done
     done = server.run(arguments, environment, cwd, timeout)
@@ -65,8 +65,8 @@ class _Preloaded:
         texts = [os.path.abspath(cwd or "."), str(len(arguments)), *arguments, *(f"{name}={value}" for name, value in environment.items())]
         message = b"".join(os.fsencode(text) + b"\0" for text in texts)
         assert len(message) < _LONGEST, "a command too long for one message"
-        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-            socket.send_fds(self.socket, [message], [0, out.fileno(), err.fileno()])
+        with open(os.devnull) as nothing, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            socket.send_fds(self.socket, [message], [nothing.fileno(), out.fileno(), err.fileno()])
             self.socket.settimeout(timeout)
             try:
                 answer = self.socket.recv(_ENDED.size)
