@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/result.hpp"
 #include "judge/limits.hpp"
 
 namespace parity {

@@ -155,9 +155,11 @@ bool is_a_chunk(const std::vector<int64_t>& shape, const std::vector<int64_t>& w
                 const std::vector<int64_t>& usual) {
   const int64_t all = std::accumulate(usual.begin(), usual.end(), int64_t{0});
   if (shape.size() != whole.size()) return false;
-  const auto [part, of] = std::mismatch(shape.begin(), shape.end(), whole.begin());
-  return part != shape.end() && std::equal(part + 1, shape.end(), of + 1) && *of % all == 0 &&
-         std::any_of(usual.begin(), usual.end(), [&](int64_t extent) { return *part == *of / all * extent; });
+  const auto there = std::mismatch(shape.begin(), shape.end(), whole.begin());
+  if (there.first == shape.end() || !std::equal(there.first + 1, shape.end(), there.second + 1)) return false;
+  const int64_t part = *there.first, of = *there.second;
+  return of % all == 0 &&
+         std::any_of(usual.begin(), usual.end(), [&](int64_t extent) { return part == of / all * extent; });
 }
 
 CandidateTensor joined(const std::vector<CandidateTensor>& tensors, const Chunks& chunks) {

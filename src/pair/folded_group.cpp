@@ -21,7 +21,9 @@ class Growing {
       if (agrees(found, targets)) return told(found);
       const size_t before = group_.size();
       grow(found);
-      if (group_.size() == before || group_.size() > limits.group || round == limits.rounds || forced_.work <= 0) break;
+      if (group_.size() == before || static_cast<double>(group_.size()) > limits.group || round == limits.rounds ||
+          forced_.work <= 0)
+        break;
       found = without_pairs(forced_, reference_, {group_.begin(), group_.end()}, behind());
     }
     return std::nullopt;
