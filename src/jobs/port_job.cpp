@@ -66,6 +66,11 @@ class PortJob {
       excuse(reports[kRecorded].selections);
       for (const std::string& op : reports[kOracle].lowered)
         result_.warnings.push_back("not fp64 in the oracle: " + op);
+      for (const std::string& problem : reports[kRecorded].taken)
+        result_.warnings.push_back(
+            "on the candidate's values the reference does not run, what follows is judged on "
+            "its own: " +
+            problem);
       report_coverage(reports[kRecorded].opaque);
     } catch (const Stopped&) {  // what is missing was not looked for, and nothing is said about it
       result_.interrupted = true;

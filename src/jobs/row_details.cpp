@@ -23,6 +23,7 @@ std::vector<ReplayOptions> lane_options() {
   lanes[kOracle].precision = lanes[kPerturbed].precision = Precision::fp64;
   for (size_t lane = kRecorded; lane <= kLastValid; ++lane)
     lanes[lane].arithmetic = static_cast<Arithmetic>(lane - kRecorded);
+  for (size_t lane = 0; lane < kOwn; ++lane) lanes[lane].instead = kOwn;
   return lanes;
 }
 

@@ -90,6 +90,18 @@ void Lane::step(int i) {
   }
 }
 
+void Lane::take_results(int i, Lane& other, const std::string& problem) {
+  report_.taken.push_back(problem);
+  const Op& op = program_.ops[i];
+  const auto take = [&](const Value& value) {
+    if (other.alive(value.id))
+      put(value, other.get(value.id).to(replay_device(), redirected(value), /*non_blocking=*/false, /*copy=*/true));
+  };
+  for (const auto& output : op.outputs)
+    if (output) take(*output);
+  for (const Value& value : op.writes) take(value);
+}
+
 void Lane::take_from(const Lane& kernels) {
   executor_.take_from([this, &kernels](const Op& op) { return computed_in(kernels, op); });
 }

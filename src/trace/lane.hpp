@@ -22,6 +22,8 @@ class Lane {
 
   /// Computes op `op`. Throws Error naming the event, path and op.
   void step(int op);
+  /// Op `op` did not run, which `problem` says: goes on from its results in `other`, in the replay's dtypes.
+  void take_results(int op, Lane& other, const std::string& problem);
   /// Where an op is computed by the recorded kernels on the same memory as in `kernels`, whose turn comes first, its
   /// result is taken from there. Both replay in the recorded dtypes.
   void take_from(const Lane& kernels);

@@ -78,9 +78,22 @@ class InStep {
   void step(int i) {
     const bool variants_first = !flow_.ops[i].writes.empty();
     if (variants_first) step_variants(i);
-    for (const auto& lane : lanes_)
-      if (!lane->skips(i)) lane->step(i);
+    step_lanes(i);
     if (!variants_first) step_variants(i);
+  }
+
+  void step_lanes(int i) {
+    std::vector<std::pair<Lane*, std::string>> failed;
+    for (const auto& lane : lanes_) {
+      if (lane->skips(i)) continue;
+      try {
+        lane->step(i);
+      } catch (const Error& error) {
+        if (!lane->options().instead) throw;
+        failed.emplace_back(lane.get(), error.what());
+      }
+    }
+    for (const auto& [lane, problem] : failed) lane->take_results(i, *lanes_.at(*lane->options().instead), problem);
   }
 
   void step_variants(int i) {

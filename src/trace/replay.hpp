@@ -43,6 +43,9 @@ struct ReplayOptions {
   /// two calls): what a re-implementation is given, which has no such ops.
   bool recorded_inputs = false;
   std::shared_ptr<const ProgramPart> part;  // instead of [begin, end): what these ops read is a leaf, given, or theirs
+  /// The replay in step with this one whose results are taken where an op does not run on the values that were given
+  /// at boundaries: places out of range.
+  std::optional<size_t> instead{};
   bool differentiable = false;  // a part's ops leave a graph for autograd when the caller's gradient mode is on
 };
 
@@ -58,6 +61,7 @@ struct ReplayReport {
   std::vector<std::string> lowered;        // fp64 only: ops whose result was not fp64 although a float, and was raised
                                            // afterwards: the oracle has a floor there
   std::vector<OtherSelection> selections;  // Precision::recorded with Arithmetic::kernel only
+  std::vector<std::string> taken;          // what was said of each op whose results were taken from another replay
 };
 
 /// Called at every boundary, in order, with the value the replay computed. Returning a tensor makes the replay go on
