@@ -89,7 +89,7 @@ void pair_up(Sides& sides, const ShareDone& progress) {
   OpenedSide& reference = sides.reference;
   std::vector<CandidateTensor>& tensors = sides.candidate.tensors;
   if (std::exchange(sides.last_tokens, false)) reference.program = load_program(*reference.dump);
-  tensors = join_chunks(reference.program, std::move(tensors), map, notes);
+  tensors = match_calls(reference.program, *reference.dump, std::move(tensors), map, notes);
   const auto pairs_by_name = pair_by_name(reference.program, tensors, &sides.candidate.program, map).pairs;
   auto last = last_tokens_by_name(reference.program, tensors, pairs_by_name, notes);
   const auto pair_all = [&] {

@@ -1,4 +1,4 @@
-// Ports that run a prompt in chunks, token by token on a cache, or a batch sample by sample.
+// One side runs in several calls what the other runs in one: a prompt in chunks, guidance in two calls, samples.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,13 +9,14 @@
 
 namespace parity {
 
-/// A port that runs in chunks what the reference runs in one call has each tensor as often as there are chunks. Where
-/// the shapes of a path's calls differ from the reference's along one axis alone, and add up to it there, they become
-/// one tensor, joined along that axis when it is read. Where the reference itself calls a module several times, the
-/// port's calls are as many in each chunk. Of a path that the reference does not have, the joined extents must be those
-/// of one of its values, and no call's may be. All paths must have been divided alike: what was divided otherwise than
-/// most (a state, scores over a growing cache) is left out. `map` may be null. `notes`: says the chunks.
-std::vector<CandidateTensor> join_chunks(const Program& reference, std::vector<CandidateTensor> tensors,
-                                         const NameMap* map, std::vector<std::string>& notes);
+/// Gives the port the calls that the reference has (pair/division.hpp). What the port has in chunks becomes one tensor,
+/// joined along its axis when it is read; what the reference has in chunks is divided so, and what both its calls have
+/// whole is given to each. Samples may come in another order: that of the first values that tell it. Of a path that the
+/// reference does not have, the extents that this gives must be those of one of its values, and the port's own may not
+/// be. What was divided otherwise than most (a state, scores over a growing cache) is left out. `map` may be null.
+/// `notes`: says the chunks. The tensors read from `dump`, the reference's.
+std::vector<CandidateTensor> match_calls(const Program& reference, const Dump& dump,
+                                         std::vector<CandidateTensor> tensors, const NameMap* map,
+                                         std::vector<std::string>& notes);
 
 }  // namespace parity

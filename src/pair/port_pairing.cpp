@@ -29,8 +29,11 @@ class Pairer {
     for (size_t c = 0; c < candidate.size(); ++c) by_key_.emplace(Key{candidate[c].path, candidate[c].call}, c);
     if (program != nullptr) {
       const auto here = ops_by_call(reference), there = ops_by_call(*program);
-      for (const auto& [call, kinds] : here)
-        if (const auto found = there.find(call); found != there.end() && found->second == kinds) same_ops_.insert(call);
+      for (const auto& [call, kinds] : here) {
+        auto found = there.find(call);
+        if (found == there.end()) found = there.find({call.first, 0});  // a call that was divided (pair/chunks.hpp)
+        if (found != there.end() && found->second == kinds) same_ops_.insert(call);
+      }
     }
     find_other_results();
   }

@@ -28,6 +28,13 @@ bool is_uninitialised(std::string_view kind) {
   return std::find(kUninitialised.begin(), kUninitialised.end(), kind) != kUninitialised.end();
 }
 
+bool is_range(std::string_view kind) { return kind == "arange"; }
+
+bool is_selection(std::string_view kind) {
+  static constexpr std::array kKinds{"nonzero", "nonzero_static", "argwhere", "masked_select", "sort", "argsort"};
+  return std::find(kKinds.begin(), kKinds.end(), kind) != kKinds.end();
+}
+
 bool is_for_derivative(std::string_view kind, size_t output) {
   constexpr std::array kParts{"attention", "layer_norm", "group_norm", "batch_norm", "rms_norm", "_weight_norm"};
   return output > 0 && std::any_of(kParts.begin(), kParts.end(),

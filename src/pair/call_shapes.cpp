@@ -1,0 +1,101 @@
+#include "pair/call_shapes.hpp"
+
+#include <algorithm>
+
+#include "pair/readings.hpp"
+#include "trace/operator.hpp"
+
+namespace parity {
+namespace {
+
+// "h.0.attn" of "h.0.attn/add.1" and of "h.0.attn[1]".
+std::string module_of(const std::string& path) { return path.substr(0, path.find_first_of("/[")); }
+
+Shape sorted_extents(const Shape& shape) {
+  Shape extents = longer_axes(shape);
+  std::sort(extents.begin(), extents.end());
+  return extents;
+}
+
+struct OfPath {
+  Calls calls;
+  std::string kind;
+};
+
+std::map<std::string, OfPath> by_path(const Program& reference) {
+  std::map<std::string, OfPath> paths;
+  std::map<std::string, size_t> times;
+  for (const Boundary& b : reference.boundaries) {
+    size_t& calls = times[module_of(b.path)];
+    calls = std::max(calls, static_cast<size_t>(b.call) + 1);
+    if (!b.comparable) continue;
+    OfPath& path = paths[b.path];
+    path.calls.shapes.emplace(b.call, b.value.shape);
+    path.kind = b.kind;
+  }
+  for (auto& [name, path] : paths) path.calls.times = times.at(module_of(name));
+  return paths;
+}
+
+std::map<std::string, CallShapes> by_path(const std::vector<CandidateTensor>& tensors) {
+  std::map<std::string, CallShapes> paths;
+  std::map<std::string, size_t> times;
+  for (size_t c = 0; c < tensors.size(); ++c) {
+    const auto call = static_cast<size_t>(tensors[c].call);
+    size_t& calls = times[module_of(tensors[c].path)];
+    calls = std::max(calls, call + 1);
+    CallShapes& path = paths[tensors[c].path];
+    path.port.shapes.emplace(call, tensors[c].shape);
+    path.tensors.emplace(call, c);
+    path.one_dtype &= tensors[path.tensors.begin()->second].dtype == tensors[c].dtype;
+  }
+  for (auto& [name, path] : paths) path.port.times = times.at(module_of(name));
+  return paths;
+}
+
+}  // namespace
+
+std::vector<CallShapes> call_shapes(const Program& reference, const std::vector<CandidateTensor>& tensors,
+                                    const NameMap* map) {
+  std::map<std::string, CallShapes> of_port = by_path(tensors);
+  std::vector<CallShapes> paths;
+  std::set<std::string> selecting;
+  for (const Boundary& b : reference.boundaries)
+    if (is_selection(b.kind)) selecting.insert(module_of(b.path));
+  for (const auto& [name, path] : by_path(reference)) {
+    const auto target = map != nullptr ? map->find(name) : std::nullopt;
+    if (target && !target->layout.text().empty()) continue;
+    const auto there = of_port.find(target ? target->candidate : name);
+    if (there == of_port.end()) continue;
+    CallShapes shapes = std::move(there->second);
+    shapes.name = name;
+    shapes.reference = path.calls;
+    shapes.of_range = is_range(path.kind);
+    shapes.of_selection = std::ranges::any_of(selecting, [&](const std::string& module) {
+      return name.starts_with(module + "/") || (!module.empty() && name.starts_with(module + "."));
+    });
+    paths.push_back(std::move(shapes));
+    of_port.erase(there);
+  }
+  for (auto& [name, shapes] : of_port) {
+    if (tensors[shapes.tensors.begin()->second].of_op || reference.find(name, 0)) continue;
+    shapes.own = true;
+    paths.push_back(std::move(shapes));
+  }
+  return paths;
+}
+
+std::vector<Calls> reference_calls(const Program& reference) {
+  std::vector<Calls> calls;
+  for (auto& [name, path] : by_path(reference)) calls.push_back(path.calls);
+  return calls;
+}
+
+KnownShapes::KnownShapes(const Program& reference) {
+  for (const Boundary& b : reference.boundaries)
+    if (b.comparable) shapes_.insert(b.value.shape), extents_.insert(sorted_extents(b.value.shape));
+}
+
+bool KnownShapes::has_extents(const Shape& shape) const { return extents_.contains(sorted_extents(shape)); }
+
+}  // namespace parity

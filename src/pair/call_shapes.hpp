@@ -1,0 +1,55 @@
+// The shapes that each path has on both sides, call by call.
+#pragma once
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "pair/candidate.hpp"
+#include "pair/name_map.hpp"
+#include "trace/program.hpp"
+
+namespace parity {
+
+using Shape = std::vector<int64_t>;
+
+/// By call. `times`: how often its module was called; an op need not run in each of them.
+struct Calls {
+  std::map<size_t, Shape> shapes;
+  size_t times = 0;
+
+  const Shape& first() const { return shapes.begin()->second; }
+  bool operator==(const Calls&) const = default;
+};
+
+struct CallShapes {
+  bool own = false;  // a name of the port's own
+  std::string name;  // else the reference's; "": the whole model's result
+  Calls reference, port;
+  std::map<size_t, size_t> tensors;  // the port's: index by call
+  bool of_range = false;             // numbers of elements, which every call begins anew
+  bool of_selection = false;         // inside a module that selects rows by their values
+  bool one_dtype = true;             // of the port's tensors
+};
+
+/// The paths that both sides have, and the port's own names of modules and points. Left out: what `map` (may be null)
+/// lays out otherwise, and ops whose names the reference has not.
+std::vector<CallShapes> call_shapes(const Program& reference, const std::vector<CandidateTensor>& tensors,
+                                    const NameMap* map);
+
+/// Of each path of the reference.
+std::vector<Calls> reference_calls(const Program& reference);
+
+/// The shapes of all values of the reference: of a port's own names they are all there is to go by.
+class KnownShapes {
+ public:
+  explicit KnownShapes(const Program& reference);
+  /// As it is, or its axes longer than 1, whatever their order.
+  bool has(const Shape& shape) const { return shapes_.contains(shape); }
+  bool has_extents(const Shape& shape) const;
+
+ private:
+  std::set<Shape> shapes_, extents_;
+};
+
+}  // namespace parity

@@ -1,0 +1,290 @@
+#include "pair/division.hpp"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <optional>
+
+#include "pair/call_shapes.hpp"
+#include "pair/division_axes.hpp"
+
+namespace parity {
+namespace {
+
+template <typename Key>
+std::optional<Key> most_of(const std::map<Key, int>& votes) {
+  const auto most =
+      std::max_element(votes.begin(), votes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == votes.end() ? std::nullopt : std::optional(most->first);
+}
+
+size_t usual_times(const std::vector<Calls>& paths) {
+  std::map<size_t, int> votes;
+  for (const Calls& calls : paths) ++votes[calls.times];
+  return most_of(votes).value_or(0);
+}
+
+using Groups = std::vector<std::vector<size_t>>;  // of calls
+
+// The shapes of these calls; empty: one is not there.
+std::vector<Shape> picked(const Calls& of, const std::vector<size_t>& calls) {
+  std::vector<Shape> found;
+  for (const size_t c : calls)
+    if (const auto shape = of.shapes.find(c); shape != of.shapes.end()) found.push_back(shape->second);
+  return found.size() == calls.size() ? found : std::vector<Shape>();
+}
+
+class Divider {
+ public:
+  // `passes`: 0: as most modules' calls say.
+  Divider(const Program& reference, const KnownShapes& known, const std::vector<CallShapes>& paths, bool of_port,
+          bool anew, size_t passes)
+      : reference_(reference), known_(known), paths_(paths) {
+    found_.of_port = of_port, found_.anew = anew;
+    found_.passes = passes > 0 ? passes : usual_passes();
+  }
+
+  Division run() {
+    for (const CallShapes& path : paths_)
+      if (!path.own) divide_path(path);
+    find_extents();
+    if (found_.extents.empty()) suppose_extents();
+    for (const CallShapes& path : paths_)
+      if (path.own) divide_own(path);
+    find_extents();
+    if (found_.chunks.empty() || found_.extents.empty()) return {};
+    find_rows();
+    for (const CallShapes* path : otherwise_)
+      if (found_.of_port || !take_last(*path)) leave_out(*path);
+    std::sort(found_.chunks.begin(), found_.chunks.end(),
+              [](const Chunks& a, const Chunks& b) { return a.tensors < b.tensors; });
+    return std::move(found_);
+  }
+
+ private:
+  const Calls& in_chunks(const CallShapes& path) const { return found_.of_port ? path.port : path.reference; }
+  const Calls& whole(const CallShapes& path) const { return found_.of_port ? path.reference : path.port; }
+
+  bool is_divided(const CallShapes& path) const {
+    const size_t once = whole(path).times, times = in_chunks(path).times;
+    if (found_.anew) return once == times && path.reference != path.port;
+    return times > once && times % once == 0;
+  }
+
+  // For each of the calls that run at once the other side's calls of its chunks; `anew`: of all up to it.
+  Groups calls_of_chunks(size_t once, size_t times) const {
+    const size_t modules = once % found_.passes == 0 ? once / found_.passes : once;
+    Groups calls(once);
+    for (size_t whole = 0; whole < once; ++whole) {
+      const size_t pass = whole / modules, chunks = found_.anew ? pass + 1 : times / once;
+      for (size_t chunk = 0; chunk < chunks; ++chunk)
+        calls[whole].push_back((found_.anew ? chunk : pass * chunks + chunk) * modules + whole % modules);
+    }
+    return calls;
+  }
+
+  void leave_out(const CallShapes& path) {
+    for (const auto& [call, tensor] : path.tensors) {
+      const auto expected = path.reference.shapes.find(call);
+      const bool as_it_is =
+          found_.anew && expected != path.reference.shapes.end() && expected->second == path.port.shapes.at(call);
+      if (!path.own && !as_it_is) found_.left_out.push_back(tensor);
+    }
+  }
+
+  // Most modules are called once a pass.
+  size_t usual_passes() const {
+    std::map<size_t, int> votes;
+    for (const CallShapes& path : paths_)
+      if (!path.own && is_divided(path) && (found_.anew || path.port.first() != path.reference.first()))
+        ++votes[whole(path).times];
+    return most_of(votes).value_or(1);
+  }
+
+  void divide_path(const CallShapes& path) {
+    const Groups calls = is_divided(path) ? calls_of_chunks(whole(path).times, in_chunks(path).times) : Groups();
+    std::vector<Chunks> divided, same;
+    for (const auto& [call, shape] : whole(path).shapes) {
+      const auto shapes = call < calls.size() ? picked(in_chunks(path), calls[call]) : std::vector<Shape>();
+      if (shapes.empty()) continue;
+      if (shapes == std::vector<Shape>(shapes.size(), shape))
+        add(same, path, call, calls, {});
+      else if (const auto axis = axis_of_chunks(shapes, shape))
+        add(divided, path, call, calls, *axis);
+    }
+    const size_t all = whole(path).shapes.size();
+    const bool fits = path.one_dtype && !divided.empty() && !path.of_range;
+    if (path.of_selection && !found_.anew)
+      otherwise_.push_back(&path);
+    else if (fits && divided.size() + (found_.anew ? same.size() : 0) == all)
+      found_.chunks.insert(found_.chunks.end(), divided.begin(), divided.end());
+    else if (!found_.anew && same.size() == all)
+      found_.chunks.insert(found_.chunks.end(), same.begin(), same.end());
+    else if (path.reference != path.port)
+      otherwise_.push_back(&path);
+  }
+
+  void divide_own(const CallShapes& path) {
+    const size_t chunks = found_.anew ? 1 : found_.extents.empty() ? path.port.times : found_.extents.size();
+    const size_t once = found_.of_port ? path.port.times / chunks : path.port.times;
+    const bool fits = found_.of_port ? path.port.times > 1 && once * chunks == path.port.times && path.one_dtype
+                                     : !found_.extents.empty() && once % found_.passes == 0;
+    const auto known = [&](const auto& call) { return known_.has_extents(call.second); };
+    if (!fits || (!found_.anew && std::ranges::any_of(path.port.shapes, known))) return;
+    const Groups calls = calls_of_chunks(once, once * chunks);
+    const size_t before = found_.chunks.size();
+    for (size_t i = 0; i < once; ++i) {
+      const std::vector<Shape> shapes = picked(path.port, found_.of_port ? calls[i] : std::vector<size_t>{i});
+      if (shapes.empty() || (found_.anew && calls[i].size() == 1)) continue;
+      if (found_.anew && !found_.of_port && known_.has_extents(shapes.front())) continue;
+      Extents extents = found_.extents;
+      if (found_.anew) extents.resize(std::min(calls[i].size(), extents.size()));
+      const auto axis = found_.of_port ? axis_to_join(shapes, known_) : axis_to_split(shapes.front(), extents, known_);
+      if (axis) add(found_.chunks, path, i, calls, *axis);
+    }
+    if (before == found_.chunks.size()) otherwise_.push_back(&path);
+  }
+
+  // The reference has in each chunk what is last of it alone.
+  bool take_last(const CallShapes& path) {
+    const size_t once = path.port.times, times = found_.anew ? once : once * found_.extents.size();
+    if (!path.own && (path.reference.times != times || path.of_selection)) return false;
+    const Groups calls = calls_of_chunks(once, times);
+    std::vector<Chunks> found;
+    size_t as_it_is = 0;
+    for (const auto& [call, shape] : path.port.shapes) {
+      Extents usual = found_.extents;
+      usual.resize(std::min(calls[call].size(), usual.size()));
+      std::vector<size_t> taken = calls[call];
+      if (found_.anew) usual = {sum_of(usual)}, taken = {calls[call].back()};
+      const std::vector<Shape> shapes = picked(path.reference, taken);
+      if (path.own ? known_.has_extents(shape) : shapes == std::vector<Shape>{shape}) {
+        ++as_it_is;
+        continue;
+      }
+      const auto axis = path.own ? axis_to_last(shape, usual, known_) : axis_of_last(shapes, shape, usual);
+      if (!axis) continue;
+      add(found, path, call, calls, *axis);
+      found.back().rows = shape[axis->axis] / sum_of(usual);
+      found.back().calls.clear();
+      for (const size_t c : taken) found.back().calls.insert(found.back().calls.end(), {-1, static_cast<int>(c)});
+    }
+    if (found.empty() || found.size() + as_it_is != path.port.shapes.size() || !path.one_dtype || path.of_range)
+      return path.own;
+    found_.chunks.insert(found_.chunks.end(), found.begin(), found.end());
+    return true;
+  }
+
+  void add(std::vector<Chunks>& to, const CallShapes& path, size_t whole, const Groups& calls,
+           const DividedAxis& axis) const {
+    Chunks& chunks =
+        to.emplace_back(Chunks{path.own, path.name, {}, {}, static_cast<int64_t>(axis.axis), axis.extents});
+    chunks.pass = whole * found_.passes / calls.size();
+    const Shape& shape = found_.of_port && path.own ? path.port.first() : this->whole(path).first();
+    for (size_t a = 0; a < axis.axis; ++a) chunks.outer *= shape[a];
+    for (const size_t c : calls[whole])
+      if (found_.of_port)
+        chunks.tensors.push_back(path.tensors.at(c));
+      else
+        chunks.calls.push_back(found_.anew && c != calls[whole].back() ? -1 : static_cast<int>(c));
+    if (found_.of_port)
+      chunks.calls = {static_cast<int>(whole)};
+    else
+      chunks.tensors = {path.tensors.at(whole)};
+  }
+
+  // What explains most divisions, as they are or times the rows of a batch; and whether most of what is divided so has
+  // it as its outermost axis, so that what flattens it with another lies chunk behind chunk, too.
+  void find_extents() {
+    std::map<Extents, int> votes;
+    for (const Chunks& chunks : found_.chunks)
+      if (!chunks.extents.empty()) votes.try_emplace(chunks.extents, 0);
+    for (auto& [extents, count] : votes)
+      for (const Chunks& chunks : found_.chunks)
+        count += !chunks.extents.empty() && rows_of(chunks.extents, extents) > 0;
+    if (const auto most = most_of(votes)) found_.extents = *most;
+    int outermost = 0;
+    for (const Chunks& chunks : found_.chunks)
+      if (chunks.extents == found_.extents) outermost += chunks.axis == 0 ? 1 : -1;
+    if (outermost != 0) found_.outermost = outermost > 0;
+  }
+
+  // An op's result has batch and tokens as one axis where its module's has them as two.
+  void find_rows() {
+    std::map<std::pair<std::string, std::vector<int>>, const Chunks*> modules;
+    for (const Chunks& chunks : found_.chunks)
+      if (!chunks.own && !chunks.extents.empty()) modules.emplace(std::pair{chunks.path, chunks.calls}, &chunks);
+    for (Chunks& chunks : found_.chunks) {
+      if (chunks.extents.empty()) continue;
+      chunks.rows = rows_of(chunks.extents, found_.extents);
+      if (found_.outermost) chunks.rows = std::min<int64_t>(chunks.rows, 1);
+      const size_t slash = chunks.own || chunks.axis > 0 ? std::string::npos : chunks.path.find('/');
+      if (slash == std::string::npos) continue;
+      const auto module = modules.find({chunks.path.substr(0, slash), chunks.calls});
+      if (module == modules.end()) continue;
+      const Chunks& result = *module->second;
+      bool fits = true;
+      for (size_t i = 0; i < chunks.extents.size(); ++i)
+        fits = fits && chunks.extents[i] % (result.outer * result.extents[i]) == 0;
+      if (fits) chunks.rows = result.outer;
+    }
+  }
+
+  // Where no name says it: one side has most paths so many times as often as the other, each time a part of the same,
+  // or as many samples.
+  void suppose_extents() {
+    std::vector<Calls> of_port;
+    for (const CallShapes& path : paths_)
+      if (path.own) of_port.push_back(path.port);
+    const auto of_reference = reference_calls(reference_);
+    const auto& parts = found_.of_port ? of_port : of_reference;
+    const size_t once = usual_times(found_.of_port ? of_reference : of_port), times = usual_times(parts);
+    if (once == 0 || times % once != 0 || (found_.anew ? times != once || times == 1 : times <= once)) return;
+    std::map<std::pair<Extents, bool>, int> votes;
+    std::vector<size_t> first_pass(found_.anew ? times : times / once);
+    std::iota(first_pass.begin(), first_pass.end(), size_t{0});
+    for (const Calls& calls : parts) {
+      const std::vector<Shape> shapes = calls.times == times ? picked(calls, first_pass) : std::vector<Shape>();
+      if (shapes.empty()) continue;
+      auto axis = differing_axis(shapes, shapes.front());
+      if (!axis && !found_.anew && shapes == std::vector<Shape>(shapes.size(), shapes.front()))
+        axis = DividedAxis{0, Extents(shapes.size(), 1)};
+      if (axis) ++votes[{axis->extents, axis->axis == 0}];
+    }
+    if (const auto most = most_of(votes)) std::tie(found_.extents, found_.outermost) = *most;
+    found_.passes = once;
+  }
+
+  const Program& reference_;
+  const KnownShapes& known_;
+  const std::vector<CallShapes>& paths_;
+  std::vector<const CallShapes*> otherwise_;  // paths that are not divided as most are
+  Division found_;
+};
+
+size_t divided(const Division& division) {
+  return static_cast<size_t>(std::count_if(division.chunks.begin(), division.chunks.end(),
+                                           [](const Chunks& chunks) { return !chunks.extents.empty(); }));
+}
+
+}  // namespace
+
+std::vector<Division> divisions(const Program& reference, const std::vector<CandidateTensor>& tensors,
+                                const NameMap* map) {
+  const std::vector<CallShapes> paths = call_shapes(reference, tensors, map);
+  const KnownShapes known(reference);
+  for (const bool anew : {false, true})
+    for (const bool of_port : {true, false}) {
+      std::vector<Division> found;
+      for (const size_t passes : {0, 1}) {
+        Division division = Divider(reference, known, paths, of_port, anew, passes).run();
+        if (division.chunks.empty() || (!found.empty() && found.front().passes == division.passes)) continue;
+        if (!found.empty() && divided(division) > divided(found.front())) found.clear();
+        if (found.empty() || divided(division) == divided(found.front())) found.push_back(std::move(division));
+      }
+      if (!found.empty()) return found;
+    }
+  return {};
+}
+
+}  // namespace parity
