@@ -12,6 +12,7 @@
 #include "jobs/shard_files.hpp"
 #include "jobs/side_warnings.hpp"
 #include "onnx/model.hpp"
+#include "pair/broadcast.hpp"
 #include "pair/chunks.hpp"
 #include "pair/last_tokens.hpp"
 
@@ -90,6 +91,7 @@ void pair_up(Sides& sides, const ShareDone& progress) {
   std::vector<CandidateTensor>& tensors = sides.candidate.tensors;
   if (std::exchange(sides.last_tokens, false)) reference.program = load_program(*reference.dump);
   tensors = match_calls(reference.program, *reference.dump, std::move(tensors), map, notes);
+  broadcast(reference.program, *reference.dump, tensors, map);
   const auto pairs_by_name = pair_by_name(reference.program, tensors, &sides.candidate.program, map).pairs;
   auto last = last_tokens_by_name(reference.program, tensors, pairs_by_name, notes);
   const auto pair_all = [&] {

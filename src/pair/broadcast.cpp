@@ -1,0 +1,66 @@
+#include "pair/broadcast.hpp"
+
+#include <ATen/ops/equal.h>
+
+#include <algorithm>
+#include <map>
+
+#include "pair/call_shapes.hpp"
+
+namespace parity {
+namespace {
+
+// The shape with outermost axes of 1 so that it has as many; empty: it has more.
+Shape padded(const Shape& shape, size_t axes) {
+  if (shape.size() > axes) return {};
+  Shape wide(axes - shape.size(), 1);
+  wide.insert(wide.end(), shape.begin(), shape.end());
+  return wide;
+}
+
+// One of the slices along each axis where `from` is longer than `to`; undefined unless all are equal.
+at::Tensor without_repeats(const at::Tensor& from, const Shape& to) {
+  at::Tensor one = from;
+  for (size_t axis = 0; axis < to.size(); ++axis)
+    if (one.size(static_cast<int64_t>(axis)) != to[axis]) one = one.narrow(static_cast<int64_t>(axis), 0, 1);
+  return at::equal(one.expand(from.sizes()), from) ? one : at::Tensor();
+}
+
+// Are they alike but for axes along which one of them has 1?
+bool may_broadcast(const Shape& a, const Shape& b) {
+  for (size_t axis = 0; axis < b.size(); ++axis)
+    if (a[axis] != b[axis] && a[axis] != 1 && b[axis] != 1) return false;
+  return !b.empty() && a != b;
+}
+
+void give_shape(CandidateTensor& tensor, const Dump& dump, const Value& value) {
+  const Shape mine = padded(tensor.shape, value.shape.size());
+  if (mine.empty() || tensor.shape == value.shape || (mine != value.shape && !may_broadcast(mine, value.shape))) return;
+  Shape common = mine;  // 1 wherever one side has 1
+  for (size_t axis = 0; axis < common.size(); ++axis) common[axis] = std::min(mine[axis], value.shape[axis]);
+  if (common != value.shape && (value.key.empty() || !without_repeats(stored_value(dump, value), common).defined()))
+    return;
+  if (common != mine && !without_repeats(tensor.load().reshape(mine), common).defined()) return;
+  tensor.load = [load = tensor.load, mine, common, shape = value.shape] {
+    at::Tensor one = load().reshape(mine);
+    if (common != mine) one = without_repeats(one, common);
+    return one.expand(shape);
+  };
+  tensor.shape = value.shape;
+}
+
+}  // namespace
+
+void broadcast(const Program& reference, const Dump& dump, std::vector<CandidateTensor>& tensors, const NameMap* map) {
+  std::map<std::pair<std::string, int>, CandidateTensor*> by_name;
+  for (CandidateTensor& tensor : tensors) by_name.emplace(std::pair{tensor.path, tensor.call}, &tensor);
+  for (const auto& [name, b] : reference.index) {
+    const Boundary& boundary = reference.boundaries[b];
+    const auto target = map != nullptr ? map->find(boundary.path) : std::nullopt;
+    if (!boundary.comparable || (target && !target->layout.text().empty())) continue;
+    const auto tensor = by_name.find({target ? target->candidate : boundary.path, boundary.call});
+    if (tensor != by_name.end()) give_shape(*tensor->second, dump, boundary.value);
+  }
+}
+
+}  // namespace parity
