@@ -173,6 +173,24 @@ bool is_last_row(const Layout& layout, const NamedTensor& mine, const CandidateT
   return link && link->distance < kPairLimits.content.same && link->weight >= kPairLimits.content.layout_worth;
 }
 
+// A module's result of the last token alone: its ops' have no such axis where batch and tokens are one.
+void leave_out_ops_of_last_rows(PortPairing& pairing, const Program& reference,
+                                const std::vector<CandidateTensor>& candidate) {
+  std::set<std::pair<std::string, int>> modules;
+  for (const PortPair& pair : pairing.pairs)
+    if (pair.layout.slice)
+      modules.emplace(reference.boundaries[pair.boundary].path, reference.boundaries[pair.boundary].call);
+  std::erase_if(pairing.pairs, [&](const PortPair& pair) {
+    const Boundary& b = reference.boundaries[pair.boundary];
+    const size_t slash = b.path.find('/');
+    if (slash == std::string::npos || !modules.contains({b.path.substr(0, slash), b.call}) ||
+        !shapes_differ(pair, reference, candidate))
+      return false;
+    pairing.marked[pair.boundary] = false;
+    return true;
+  });
+}
+
 // The same name, the axes in another order: by content, and, where that is wrong, as all others of the candidate's. Or
 // more tokens than the reference, which has the last one's alone.
 void find_layouts(PortPairing& pairing, const Program& reference, const std::vector<CandidateTensor>& candidate,
@@ -183,7 +201,7 @@ void find_layouts(PortPairing& pairing, const Program& reference, const std::vec
     pair.layout = layout;
     pairing.notes.push_back(
         fmt::format("the candidate has {}, and is read as the map rule `{} = {} {}` would ({})",
-                    layout.slice ? "more tokens of " + mine
+                    layout.slice ? "more tokens of " + (mine.empty() ? "the result" : mine)
                                  : fmt::format("the axes of {} {}", mine,
                                                layout.permutation.empty() ? "divided otherwise" : "in another order"),
                     mine, other, layout.text(), why));
@@ -200,6 +218,7 @@ void find_layouts(PortPairing& pairing, const Program& reference, const std::vec
       read_as(pair, *row, "the last one's content agrees");
     }
   }
+  leave_out_ops_of_last_rows(pairing, reference, candidate);
   for (PortPair& pair : pairing.pairs) {
     if (!shapes_differ(pair, reference, candidate)) continue;
     const auto& shape = candidate[pair.candidate].shape;
