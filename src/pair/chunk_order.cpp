@@ -16,7 +16,7 @@
 namespace parity {
 namespace {
 
-using Order = std::vector<size_t>;
+using Permutation = std::vector<size_t>;
 
 bool are_equal(const Extents& extents) {
   return std::ranges::adjacent_find(extents, std::not_equal_to{}) == extents.end();
@@ -28,7 +28,7 @@ class Contents {
            const std::vector<CandidateTensor>& tensors)
       : division_(division), reference_(reference), dump_(dump), tensors_(tensors) {}
 
-  std::optional<Order> order() const {
+  std::optional<Permutation> order() const {
     for (const Chunks* chunks : telling())
       for (const auto& values : chunks->pass == 0 ? values_of(*chunks) : std::vector<Values>())
         if (const auto order = order_of(*chunks, values)) return order;
@@ -116,9 +116,9 @@ class Contents {
   }
 
   // Which chunk each slice of the whole is.
-  std::optional<Order> order_of(const Chunks& chunks, const Values& values) const {
+  std::optional<Permutation> order_of(const Chunks& chunks, const Values& values) const {
     const auto [parts, whole] = both_sides(chunks, values);
-    Order order;
+    Permutation order;
     for (size_t i = 0; i < parts.size(); ++i) {
       const at::Tensor slice = chunk_of(whole, chunks, i);
       std::vector<double> far;
@@ -129,7 +129,7 @@ class Contents {
       for (const double& distance : far)
         if (&distance != &*nearest && !(*nearest < kPairLimits.evidence.far_better * distance)) return std::nullopt;
     }
-    Order sorted = order;
+    Permutation sorted = order;
     std::ranges::sort(sorted);
     return std::ranges::adjacent_find(sorted) == sorted.end() ? std::optional(order) : std::nullopt;
   }
@@ -141,7 +141,7 @@ class Contents {
 };
 
 template <typename T>
-void put_in(const Order& order, std::vector<T>& chunks) {
+void put_in(const Permutation& order, std::vector<T>& chunks) {
   std::vector<T> ordered;
   for (const size_t i : order) ordered.push_back(chunks[i]);
   chunks = std::move(ordered);
