@@ -90,20 +90,27 @@ class Contents {
   // Its own, or those of any name that have its shape.
   std::vector<Values> values_of(const Chunks& chunks) const {
     std::vector<Values> found;
-    for (const Boundary& b : reference_.boundaries) {
-      if (b.call != chunks.calls.front() || !(chunks.own || b.path == chunks.path)) continue;
+    const auto look_at = [&](const std::string& path) {
       Values values;
       for (size_t i = 0; i < chunks.calls.size(); ++i) {
-        Shape shape = tensors_[chunks.tensors.front()].shape;
-        shape[static_cast<size_t>(chunks.axis)] = division_.of_port ? sum_of(chunks.extents) : chunks.extents[i];
-        const auto at = reference_.find(b.path, chunks.calls[i]);
-        if (!at || reference_.boundaries[*at].value.key.empty() || reference_.boundaries[*at].value.shape != shape)
-          break;
+        const auto at = reference_.find(path, chunks.calls[i]);
+        if (!at || !is_stored(reference_.boundaries[*at].value, chunks, i)) return;
         values.push_back(&reference_.boundaries[*at]);
       }
-      if (values.size() == chunks.calls.size()) found.push_back(std::move(values));
-    }
+      found.push_back(std::move(values));
+    };
+    if (!chunks.own)
+      look_at(chunks.path);
+    else
+      for (const Boundary& b : reference_.boundaries)
+        if (b.call == chunks.calls.front()) look_at(b.path);
     return found;
+  }
+
+  bool is_stored(const Value& value, const Chunks& chunks, size_t i) const {
+    Shape shape = tensors_[chunks.tensors.front()].shape;
+    shape[static_cast<size_t>(chunks.axis)] = division_.of_port ? sum_of(chunks.extents) : chunks.extents[i];
+    return !value.key.empty() && value.shape == shape;
   }
 
   // The chunks and the whole.

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <memory>
 #include <set>
 
 #include "pair/chunk_order.hpp"
@@ -16,16 +17,17 @@
 namespace parity {
 namespace {
 
-CandidateTensor joined(const std::vector<CandidateTensor>& tensors, const Chunks& chunks) {
-  CandidateTensor whole = tensors[chunks.tensors.front()];
+using Tensors = std::vector<CandidateTensor>;
+
+// The port's tensors are shared: without a cache each call's whole has all calls before it.
+CandidateTensor joined(const std::shared_ptr<const Tensors>& tensors, const Chunks& chunks) {
+  CandidateTensor whole = (*tensors)[chunks.tensors.front()];
   whole.call = chunks.calls.front();
   if (chunks.extents.empty()) return whole;
   whole.shape[static_cast<size_t>(chunks.axis)] = sum_of(chunks.extents);
-  std::vector<std::function<at::Tensor()>> parts;
-  for (const size_t c : chunks.tensors) parts.push_back(tensors[c].load);
-  whole.load = [parts, axis = chunks.axis, rows = chunks.rows] {
+  whole.load = [tensors, of = chunks.tensors, axis = chunks.axis, rows = chunks.rows] {
     std::vector<at::Tensor> loaded;
-    for (const auto& load : parts) loaded.push_back(load().unflatten(axis, {rows, -1}));
+    for (const size_t c : of) loaded.push_back((*tensors)[c].load().unflatten(axis, {rows, -1}));
     return at::cat(loaded, axis + 1).flatten(axis, axis + 1);
   };
   return whole;
@@ -41,20 +43,20 @@ CandidateTensor divided(const CandidateTensor& whole, const Chunks& chunks, size
 }
 
 // Each whole where its first chunk was, or the last, if the port has the earlier ones as wholes of their own.
-std::vector<CandidateTensor> join(const std::vector<CandidateTensor>& tensors, const Division& division,
-                                  std::set<size_t> gone) {
+Tensors join(Tensors all, const Division& division, std::set<size_t> gone) {
+  const auto tensors = std::make_shared<const Tensors>(std::move(all));
   std::map<size_t, const Chunks*> by_place;
   for (const Chunks& chunks : division.chunks) {
     const size_t place = division.anew ? chunks.tensors.back() : std::ranges::min(chunks.tensors);
     gone.insert(division.anew ? chunks.tensors.end() - 1 : chunks.tensors.begin(), chunks.tensors.end());
     if (chunks.rows > 0) by_place.emplace(place, &chunks);
   }
-  std::vector<CandidateTensor> whole;
-  for (size_t c = 0; c < tensors.size(); ++c)
+  Tensors whole;
+  for (size_t c = 0; c < tensors->size(); ++c)
     if (const auto chunks = by_place.find(c); chunks != by_place.end())
       whole.push_back(joined(tensors, *chunks->second));
     else if (!gone.contains(c))
-      whole.push_back(tensors[c]);
+      whole.push_back((*tensors)[c]);
   return whole;
 }
 
@@ -105,7 +107,7 @@ std::vector<CandidateTensor> match_calls(const Program& reference, const Dump& d
       division.left_out.size() + static_cast<size_t>(otherwise)));
   order_chunks(division, reference, dump, tensors, notes);
   const std::set<size_t> gone(division.left_out.begin(), division.left_out.end());
-  return division.of_port ? join(tensors, division, gone) : split(tensors, division, gone);
+  return division.of_port ? join(std::move(tensors), division, gone) : split(tensors, division, gone);
 }
 
 }  // namespace parity

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <optional>
 
 #include "pair/call_shapes.hpp"
@@ -36,12 +35,12 @@ std::vector<Shape> picked(const Calls& of, const std::vector<size_t>& calls) {
 
 class Divider {
  public:
-  // `passes`: 0: as most modules' calls say.
+  // `in_turn`: the model runs once, all of a sample before the next; else as often as most modules.
   Divider(const Program& reference, const KnownShapes& known, const std::vector<CallShapes>& paths, bool of_port,
-          bool anew, size_t passes)
-      : reference_(reference), known_(known), paths_(paths) {
+          bool anew, bool in_turn)
+      : reference_(reference), known_(known), paths_(paths), in_turn_(in_turn) {
     found_.of_port = of_port, found_.anew = anew;
-    found_.passes = passes > 0 ? passes : usual_passes();
+    if (!in_turn) found_.passes = usual_passes();
   }
 
   Division run() {
@@ -52,7 +51,7 @@ class Divider {
     for (const CallShapes& path : paths_)
       if (path.own) divide_own(path);
     find_extents();
-    if (found_.chunks.empty() || found_.extents.empty()) return {};
+    if (found_.chunks.empty() || found_.extents.empty() || is_by_chance()) return {};
     find_rows();
     for (const CallShapes* path : otherwise_)
       if (found_.of_port || !take_last(*path)) leave_out(*path);
@@ -69,6 +68,15 @@ class Divider {
     const size_t once = whole(path).times, times = in_chunks(path).times;
     if (found_.anew) return once == times && path.reference != path.port;
     return times > once && times % once == 0;
+  }
+
+  // Names of the port's own alone, and most of them are not divided.
+  bool is_by_chance() const {
+    const auto own = [](const auto& path) { return path.own; };
+    return std::ranges::all_of(found_.chunks, own) &&
+           2 * std::ranges::count_if(otherwise_, own, [](const CallShapes* path) -> const CallShapes& {
+             return *path;
+           }) > std::ranges::count_if(paths_, own);
   }
 
   // For each of the calls that run at once the other side's calls of its chunks; `anew`: of all up to it.
@@ -240,11 +248,12 @@ class Divider {
     const auto& parts = found_.of_port ? of_port : of_reference;
     const size_t once = usual_times(found_.of_port ? of_reference : of_port), times = usual_times(parts);
     if (once == 0 || times % once != 0 || (found_.anew ? times != once || times == 1 : times <= once)) return;
+    if (!in_turn_) found_.passes = once;
+    const Groups groups = calls_of_chunks(once, times);
     std::map<std::pair<Extents, bool>, int> votes;
-    std::vector<size_t> first_pass(found_.anew ? times : times / once);
-    std::iota(first_pass.begin(), first_pass.end(), size_t{0});
     for (const Calls& calls : parts) {
-      const std::vector<Shape> shapes = calls.times == times ? picked(calls, first_pass) : std::vector<Shape>();
+      if (calls.times != times) continue;
+      const std::vector<Shape> shapes = picked(calls, found_.anew ? groups.back() : groups.front());
       if (shapes.empty()) continue;
       auto axis = differing_axis(shapes, shapes.front());
       if (!axis && !found_.anew && shapes == std::vector<Shape>(shapes.size(), shapes.front()))
@@ -252,12 +261,12 @@ class Divider {
       if (axis) ++votes[{axis->extents, axis->axis == 0}];
     }
     if (const auto most = most_of(votes)) std::tie(found_.extents, found_.outermost) = *most;
-    found_.passes = once;
   }
 
   const Program& reference_;
   const KnownShapes& known_;
   const std::vector<CallShapes>& paths_;
+  const bool in_turn_;
   std::vector<const CallShapes*> otherwise_;  // paths that are not divided as most are
   Division found_;
 };
@@ -276,8 +285,8 @@ std::vector<Division> divisions(const Program& reference, const std::vector<Cand
   for (const bool anew : {false, true})
     for (const bool of_port : {true, false}) {
       std::vector<Division> found;
-      for (const size_t passes : {0, 1}) {
-        Division division = Divider(reference, known, paths, of_port, anew, passes).run();
+      for (const bool in_turn : {false, true}) {
+        Division division = Divider(reference, known, paths, of_port, anew, in_turn).run();
         if (division.chunks.empty() || (!found.empty() && found.front().passes == division.passes)) continue;
         if (!found.empty() && divided(division) > divided(found.front())) found.clear();
         if (found.empty() || divided(division) == divided(found.front())) found.push_back(std::move(division));
