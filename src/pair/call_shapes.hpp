@@ -28,7 +28,7 @@ struct CallShapes {
   Calls reference, port;
   std::map<size_t, size_t> tensors;  // the port's: index by call
   bool of_range = false;             // numbers of elements, which every call begins anew
-  bool of_selection = false;         // inside a module that selects rows by their values
+  bool of_selection = false;         // of rows that its module selects by their values
   bool one_dtype = true;             // of the port's tensors
 };
 

@@ -240,6 +240,19 @@ def test_samples_in_turn(in_calls, make, chunks, tmp_path):
     assert {op["call"] for op in report["ops"] if op["path"].endswith("layers.1.mlp")} == set(range(calls))
 
 
+def test_what_a_module_does_not_select_is_compared(tmp_path):
+    """Longformer's attention asks by nonzero which tokens are global; its queries are of all tokens."""
+    model = spread(transformers.LongformerModel(transformers.LongformerConfig(
+        vocab_size=97, hidden_size=48, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4, attention_window=[4, 4], max_position_embeddings=32, pad_token_id=1)))
+    reference = record(model, tmp_path / "ref.h5")
+    with torch.no_grad(), parity_probe.record(model, tmp_path / "port.h5"):
+        for ids in IDS.split(1):
+            model(input_ids=ids)
+    report, _ = nameless.compare(reference, tmp_path / "port.h5", tmp_path / "report")
+    assert report["verdict"] == "pass", [op for op in report["ops"] if op["verdict"] != "pass"][:3]
+    assert {f"encoder.layer.{i}.attention.self.{part}" for i in (0, 1) for part in ("query", "key", "value")} <= {op["path"] for op in report["ops"]}
+
+
 def test_a_sum_over_the_batch_is_not_compared(tmp_path):
     class Model(torch.nn.Module):
         def forward(self, x):
