@@ -67,10 +67,8 @@ class PortJob {
       for (const std::string& op : reports[kOracle].lowered)
         result_.warnings.push_back("not fp64 in the oracle: " + op);
       for (const std::string& problem : reports[kRecorded].taken)
-        result_.warnings.push_back(
-            "on the candidate's values the reference does not run, what follows is judged on "
-            "its own: " +
-            problem);
+        result_.warnings.push_back(fmt::format(
+            "on the candidate's values the reference does not run, what follows is judged on its own: {}", problem));
       report_coverage(reports[kRecorded].opaque);
     } catch (const Stopped&) {  // what is missing was not looked for, and nothing is said about it
       result_.interrupted = true;

@@ -18,33 +18,35 @@ Shape padded(const Shape& shape, size_t axes) {
   return wide;
 }
 
-// One of the slices along each axis where `from` is longer than `to`; undefined unless all are equal.
-at::Tensor without_repeats(const at::Tensor& from, const Shape& to) {
+// The first of the slices along each axis where `from` is longer than `to`.
+at::Tensor first_slice(const at::Tensor& from, const Shape& to) {
   at::Tensor one = from;
   for (size_t axis = 0; axis < to.size(); ++axis)
     if (one.size(static_cast<int64_t>(axis)) != to[axis]) one = one.narrow(static_cast<int64_t>(axis), 0, 1);
-  return at::equal(one.expand(from.sizes()), from) ? one : at::Tensor();
+  return one;
+}
+
+bool repeats_it(const at::Tensor& from, const Shape& to) {
+  return at::equal(first_slice(from, to).expand(from.sizes()), from);
 }
 
 // Are they alike but for axes along which one of them has 1?
 bool may_broadcast(const Shape& a, const Shape& b) {
   for (size_t axis = 0; axis < b.size(); ++axis)
     if (a[axis] != b[axis] && a[axis] != 1 && b[axis] != 1) return false;
-  return !b.empty() && a != b;
+  return true;
 }
 
 void give_shape(CandidateTensor& tensor, const Dump& dump, const Value& value) {
+  if (tensor.shape == value.shape) return;
   const Shape mine = padded(tensor.shape, value.shape.size());
-  if (mine.empty() || tensor.shape == value.shape || (mine != value.shape && !may_broadcast(mine, value.shape))) return;
+  if (mine.empty() || !may_broadcast(mine, value.shape)) return;
   Shape common = mine;  // 1 wherever one side has 1
   for (size_t axis = 0; axis < common.size(); ++axis) common[axis] = std::min(mine[axis], value.shape[axis]);
-  if (common != value.shape && (value.key.empty() || !without_repeats(stored_value(dump, value), common).defined()))
-    return;
-  if (common != mine && !without_repeats(tensor.load().reshape(mine), common).defined()) return;
+  if (common != value.shape && (value.key.empty() || !repeats_it(stored_value(dump, value), common))) return;
+  if (common != mine && !repeats_it(tensor.load().reshape(mine), common)) return;
   tensor.load = [load = tensor.load, mine, common, shape = value.shape] {
-    at::Tensor one = load().reshape(mine);
-    if (common != mine) one = without_repeats(one, common);
-    return one.expand(shape);
+    return first_slice(load().reshape(mine), common).expand(shape);
   };
   tensor.shape = value.shape;
 }

@@ -39,37 +39,16 @@ std::map<std::string, OfPath> by_path(const Program& reference) {
 }
 
 // What is computed in one module call from the rows that it selects by their values.
-std::set<int64_t> selected_values(const Program& program, const Flow& flow, const ModuleCall& call) {
+std::set<int64_t> selected_values(const Program& program, const Flow& flow, int call) {
   std::set<int64_t> values;
-  for (int i = call.begin; i < call.end; ++i) {
-    const bool selects = is_selection(program.ops[i].kind) && &program.calls[program.ops[i].module_call] == &call;
+  for (int i = program.calls[call].begin; i < program.calls[call].end; ++i) {
+    const bool selects = is_selection(program.ops[i].kind) && program.ops[i].module_call == call;
     const auto& reads = flow.ops[i].reads;
     if (!selects && std::ranges::none_of(reads, [&](int64_t id) { return values.contains(id); })) continue;
     values.insert(flow.ops[i].fresh.begin(), flow.ops[i].fresh.end());
     values.insert(flow.ops[i].writes.begin(), flow.ops[i].writes.end());
   }
   return values;
-}
-
-// Paths of such values, in the module itself or in its children.
-std::set<std::string> paths_of_selections(const Program& program) {
-  std::set<int> calls;
-  for (const Op& op : program.ops)
-    if (is_selection(op.kind) && op.module_call >= 0) calls.insert(op.module_call);
-  std::set<std::string> paths;
-  if (calls.empty()) return paths;
-  const Flow flow = analyse_flow(program);
-  std::multimap<int64_t, const std::string*> names;
-  for (const Boundary& b : program.boundaries) names.emplace(b.value.id, &b.path);
-  for (const int c : calls) {
-    const ModuleCall& call = program.calls[c];
-    for (const int64_t id : selected_values(program, flow, call))
-      for (auto [name, end] = names.equal_range(id); name != end; ++name)
-        if (name->second->starts_with(call.path + "/") ||
-            (!call.path.empty() && name->second->starts_with(call.path + ".")))
-          paths.insert(*name->second);
-  }
-  return paths;
 }
 
 std::map<std::string, CallShapes> by_path(const std::vector<CandidateTensor>& tensors) {
@@ -90,11 +69,17 @@ std::map<std::string, CallShapes> by_path(const std::vector<CandidateTensor>& te
 
 }  // namespace
 
+std::vector<Shape> Calls::of(const std::vector<size_t>& calls) const {
+  std::vector<Shape> found;
+  for (const size_t c : calls)
+    if (const auto shape = shapes.find(c); shape != shapes.end()) found.push_back(shape->second);
+  return found.size() == calls.size() ? found : std::vector<Shape>();
+}
+
 std::vector<CallShapes> call_shapes(const Program& reference, const std::vector<CandidateTensor>& tensors,
                                     const NameMap* map) {
   std::map<std::string, CallShapes> of_port = by_path(tensors);
   std::vector<CallShapes> paths;
-  const std::set<std::string> of_selections = paths_of_selections(reference);
   for (const auto& [name, path] : by_path(reference)) {
     const auto target = map != nullptr ? map->find(name) : std::nullopt;
     if (target && !target->layout.text().empty()) continue;
@@ -104,7 +89,6 @@ std::vector<CallShapes> call_shapes(const Program& reference, const std::vector<
     shapes.name = name;
     shapes.reference = path.calls;
     shapes.of_range = is_range(path.kind);
-    shapes.of_selection = of_selections.contains(name);
     paths.push_back(std::move(shapes));
     of_port.erase(there);
   }
@@ -120,6 +104,26 @@ std::vector<Calls> reference_calls(const Program& reference) {
   std::vector<Calls> calls;
   for (auto& [name, path] : by_path(reference)) calls.push_back(path.calls);
   return calls;
+}
+
+std::set<std::string> paths_of_selections(const Program& program) {
+  std::set<int> calls;
+  for (const Op& op : program.ops)
+    if (is_selection(op.kind) && op.module_call >= 0) calls.insert(op.module_call);
+  std::set<std::string> paths;
+  if (calls.empty()) return paths;
+  const Flow flow = analyse_flow(program);
+  std::multimap<int64_t, const std::string*> names;
+  for (const Boundary& b : program.boundaries) names.emplace(b.value.id, &b.path);
+  for (const int c : calls) {
+    const ModuleCall& call = program.calls[c];
+    for (const int64_t id : selected_values(program, flow, c))
+      for (auto [name, end] = names.equal_range(id); name != end; ++name)
+        if (name->second->starts_with(call.path + "/") ||
+            (!call.path.empty() && name->second->starts_with(call.path + ".")))
+          paths.insert(*name->second);
+  }
+  return paths;
 }
 
 KnownShapes::KnownShapes(const Program& reference) {

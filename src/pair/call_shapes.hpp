@@ -19,6 +19,8 @@ struct Calls {
   size_t times = 0;
 
   const Shape& first() const { return shapes.begin()->second; }
+  /// Those of these calls; empty: one of them is not there.
+  std::vector<Shape> of(const std::vector<size_t>& calls) const;
   bool operator==(const Calls&) const = default;
 };
 
@@ -28,7 +30,6 @@ struct CallShapes {
   Calls reference, port;
   std::map<size_t, size_t> tensors;  // the port's: index by call
   bool of_range = false;             // numbers of elements, which every call begins anew
-  bool of_selection = false;         // of rows that its module selects by their values
   bool one_dtype = true;             // of the port's tensors
 };
 
@@ -39,6 +40,10 @@ std::vector<CallShapes> call_shapes(const Program& reference, const std::vector<
 
 /// Of each path of the reference.
 std::vector<Calls> reference_calls(const Program& reference);
+
+/// Paths of what a module computes, in itself or in its children, from rows that it selects by their values within one
+/// call: each call selects others.
+std::set<std::string> paths_of_selections(const Program& reference);
 
 /// The shapes of all values of the reference: of a port's own names they are all there is to go by.
 class KnownShapes {

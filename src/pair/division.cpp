@@ -25,30 +25,28 @@ size_t usual_times(const std::vector<Calls>& paths) {
 
 using Groups = std::vector<std::vector<size_t>>;  // of calls
 
-// The shapes of these calls; empty: one is not there.
-std::vector<Shape> picked(const Calls& of, const std::vector<size_t>& calls) {
-  std::vector<Shape> found;
-  for (const size_t c : calls)
-    if (const auto shape = of.shapes.find(c); shape != of.shapes.end()) found.push_back(shape->second);
-  return found.size() == calls.size() ? found : std::vector<Shape>();
-}
+// What every division is looked for in.
+struct BothSides {
+  std::vector<CallShapes> paths;
+  std::vector<Calls> reference;
+  std::set<std::string> of_selections;
+  KnownShapes known;
+};
 
 class Divider {
  public:
   // `in_turn`: the model runs once, all of a sample before the next; else as often as most modules.
-  Divider(const Program& reference, const KnownShapes& known, const std::vector<CallShapes>& paths, bool of_port,
-          bool anew, bool in_turn)
-      : reference_(reference), known_(known), paths_(paths), in_turn_(in_turn) {
+  Divider(const BothSides& sides, bool of_port, bool anew, bool in_turn) : sides_(sides), in_turn_(in_turn) {
     found_.of_port = of_port, found_.anew = anew;
     if (!in_turn) found_.passes = usual_passes();
   }
 
   Division run() {
-    for (const CallShapes& path : paths_)
+    for (const CallShapes& path : sides_.paths)
       if (!path.own) divide_path(path);
     find_extents();
     if (found_.extents.empty()) suppose_extents();
-    for (const CallShapes& path : paths_)
+    for (const CallShapes& path : sides_.paths)
       if (path.own) divide_own(path);
     find_extents();
     if (found_.chunks.empty() || found_.extents.empty() || is_by_chance()) return {};
@@ -73,10 +71,8 @@ class Divider {
   // Names of the port's own alone, and most of them are not divided.
   bool is_by_chance() const {
     const auto own = [](const auto& path) { return path.own; };
-    return std::ranges::all_of(found_.chunks, own) &&
-           2 * std::ranges::count_if(otherwise_, own, [](const CallShapes* path) -> const CallShapes& {
-             return *path;
-           }) > std::ranges::count_if(paths_, own);
+    const auto undivided = std::ranges::count_if(otherwise_, [](const CallShapes* path) { return path->own; });
+    return std::ranges::all_of(found_.chunks, own) && 2 * undivided > std::ranges::count_if(sides_.paths, own);
   }
 
   // For each of the calls that run at once the other side's calls of its chunks; `anew`: of all up to it.
@@ -103,7 +99,7 @@ class Divider {
   // Most modules are called once a pass.
   size_t usual_passes() const {
     std::map<size_t, int> votes;
-    for (const CallShapes& path : paths_)
+    for (const CallShapes& path : sides_.paths)
       if (!path.own && is_divided(path) && (found_.anew || path.port.first() != path.reference.first()))
         ++votes[whole(path).times];
     return most_of(votes).value_or(1);
@@ -113,7 +109,7 @@ class Divider {
     const Groups calls = is_divided(path) ? calls_of_chunks(whole(path).times, in_chunks(path).times) : Groups();
     std::vector<Chunks> divided, same;
     for (const auto& [call, shape] : whole(path).shapes) {
-      const auto shapes = call < calls.size() ? picked(in_chunks(path), calls[call]) : std::vector<Shape>();
+      const auto shapes = call < calls.size() ? in_chunks(path).of(calls[call]) : std::vector<Shape>();
       if (shapes.empty()) continue;
       if (shapes == std::vector<Shape>(shapes.size(), shape))
         add(same, path, call, calls, {});
@@ -122,7 +118,7 @@ class Divider {
     }
     const size_t all = whole(path).shapes.size();
     const bool fits = path.one_dtype && !divided.empty() && !path.of_range;
-    if (path.of_selection && !found_.anew)
+    if (sides_.of_selections.contains(path.name) && !found_.anew)
       otherwise_.push_back(&path);
     else if (fits && divided.size() + (found_.anew ? same.size() : 0) == all)
       found_.chunks.insert(found_.chunks.end(), divided.begin(), divided.end());
@@ -137,17 +133,18 @@ class Divider {
     const size_t once = found_.of_port ? path.port.times / chunks : path.port.times;
     const bool fits = found_.of_port ? path.port.times > 1 && once * chunks == path.port.times && path.one_dtype
                                      : !found_.extents.empty() && once % found_.passes == 0;
-    const auto known = [&](const auto& call) { return known_.has_extents(call.second); };
+    const auto known = [&](const auto& call) { return sides_.known.has_extents(call.second); };
     if (!fits || (!found_.anew && std::ranges::any_of(path.port.shapes, known))) return;
     const Groups calls = calls_of_chunks(once, once * chunks);
     const size_t before = found_.chunks.size();
     for (size_t i = 0; i < once; ++i) {
-      const std::vector<Shape> shapes = picked(path.port, found_.of_port ? calls[i] : std::vector<size_t>{i});
+      const std::vector<Shape> shapes = path.port.of(found_.of_port ? calls[i] : std::vector<size_t>{i});
       if (shapes.empty() || (found_.anew && calls[i].size() == 1)) continue;
-      if (found_.anew && !found_.of_port && known_.has_extents(shapes.front())) continue;
+      if (found_.anew && !found_.of_port && sides_.known.has_extents(shapes.front())) continue;
       Extents extents = found_.extents;
       if (found_.anew) extents.resize(std::min(calls[i].size(), extents.size()));
-      const auto axis = found_.of_port ? axis_to_join(shapes, known_) : axis_to_split(shapes.front(), extents, known_);
+      const auto axis =
+          found_.of_port ? axis_to_join(shapes, sides_.known) : axis_to_split(shapes.front(), extents, sides_.known);
       if (axis) add(found_.chunks, path, i, calls, *axis);
     }
     if (before == found_.chunks.size()) otherwise_.push_back(&path);
@@ -156,7 +153,7 @@ class Divider {
   // The reference has in each chunk what is last of it alone.
   bool take_last(const CallShapes& path) {
     const size_t once = path.port.times, times = found_.anew ? once : once * found_.extents.size();
-    if (!path.own && (path.reference.times != times || path.of_selection)) return false;
+    if (!path.own && (path.reference.times != times || sides_.of_selections.contains(path.name))) return false;
     const Groups calls = calls_of_chunks(once, times);
     std::vector<Chunks> found;
     size_t as_it_is = 0;
@@ -165,12 +162,12 @@ class Divider {
       usual.resize(std::min(calls[call].size(), usual.size()));
       std::vector<size_t> taken = calls[call];
       if (found_.anew) usual = {sum_of(usual)}, taken = {calls[call].back()};
-      const std::vector<Shape> shapes = picked(path.reference, taken);
-      if (path.own ? known_.has_extents(shape) : shapes == std::vector<Shape>{shape}) {
+      const std::vector<Shape> shapes = path.reference.of(taken);
+      if (path.own ? sides_.known.has_extents(shape) : shapes == std::vector<Shape>{shape}) {
         ++as_it_is;
         continue;
       }
-      const auto axis = path.own ? axis_to_last(shape, usual, known_) : axis_of_last(shapes, shape, usual);
+      const auto axis = path.own ? axis_to_last(shape, usual, sides_.known) : axis_of_last(shapes, shape, usual);
       if (!axis) continue;
       add(found, path, call, calls, *axis);
       found.back().rows = shape[axis->axis] / sum_of(usual);
@@ -242,9 +239,9 @@ class Divider {
   // or as many samples.
   void suppose_extents() {
     std::vector<Calls> of_port;
-    for (const CallShapes& path : paths_)
+    for (const CallShapes& path : sides_.paths)
       if (path.own) of_port.push_back(path.port);
-    const auto of_reference = reference_calls(reference_);
+    const auto& of_reference = sides_.reference;
     const auto& parts = found_.of_port ? of_port : of_reference;
     const size_t once = usual_times(found_.of_port ? of_reference : of_port), times = usual_times(parts);
     if (once == 0 || times % once != 0 || (found_.anew ? times != once || times == 1 : times <= once)) return;
@@ -253,7 +250,7 @@ class Divider {
     std::map<std::pair<Extents, bool>, int> votes;
     for (const Calls& calls : parts) {
       if (calls.times != times) continue;
-      const std::vector<Shape> shapes = picked(calls, found_.anew ? groups.back() : groups.front());
+      const std::vector<Shape> shapes = calls.of(found_.anew ? groups.back() : groups.front());
       if (shapes.empty()) continue;
       auto axis = differing_axis(shapes, shapes.front());
       if (!axis && !found_.anew && shapes == std::vector<Shape>(shapes.size(), shapes.front()))
@@ -263,9 +260,7 @@ class Divider {
     if (const auto most = most_of(votes)) std::tie(found_.extents, found_.outermost) = *most;
   }
 
-  const Program& reference_;
-  const KnownShapes& known_;
-  const std::vector<CallShapes>& paths_;
+  const BothSides& sides_;
   const bool in_turn_;
   std::vector<const CallShapes*> otherwise_;  // paths that are not divided as most are
   Division found_;
@@ -280,13 +275,16 @@ size_t divided(const Division& division) {
 
 std::vector<Division> divisions(const Program& reference, const std::vector<CandidateTensor>& tensors,
                                 const NameMap* map) {
-  const std::vector<CallShapes> paths = call_shapes(reference, tensors, map);
-  const KnownShapes known(reference);
+  std::vector<CallShapes> paths = call_shapes(reference, tensors, map);
+  const auto alike = [](const CallShapes& path) { return !path.own && path.reference == path.port; };
+  if (std::ranges::all_of(paths, alike)) return {};
+  const BothSides sides{std::move(paths), reference_calls(reference), paths_of_selections(reference),
+                        KnownShapes(reference)};
   for (const bool anew : {false, true})
     for (const bool of_port : {true, false}) {
       std::vector<Division> found;
       for (const bool in_turn : {false, true}) {
-        Division division = Divider(reference, known, paths, of_port, anew, in_turn).run();
+        Division division = Divider(sides, of_port, anew, in_turn).run();
         if (division.chunks.empty() || (!found.empty() && found.front().passes == division.passes)) continue;
         if (!found.empty() && divided(division) > divided(found.front())) found.clear();
         if (found.empty() || divided(division) == divided(found.front())) found.push_back(std::move(division));

@@ -98,6 +98,13 @@ def test_a_fault_of_the_second_sample_alone(tmp_path):
     assert first["forced"]["worst_index"][0] // (first["shape"][0] // 3) == 1
 
 
+def under_own_names(recording, file):
+    """Its modules' results, each module under a number that all its calls have."""
+    numbers = {}
+    nameless.rewrite(recording, file, lambda _, path: f"x{numbers.setdefault(path, len(numbers))}", lambda path: not path.startswith("op "))
+    return file
+
+
 # Guidance: diffusers' Wan pipelines call the model with the prompt, then with the negative one; most others, once with both. A sampler's steps around it.
 def guided(model, file, order=(0, 1), batch=False, steps=2, before=None):
     model.eval()
@@ -151,9 +158,7 @@ def test_guidance_under_names_of_the_port(in_calls, tmp_path):
     model = wan()
     reference = guided(model, tmp_path / "ref.h5", batch=in_calls == "port")
     named = guided(model, tmp_path / "named.h5", (1, 0), batch=in_calls == "reference")
-    numbers = {}
-    nameless.rewrite(named, tmp_path / "port.h5", lambda _, path: f"x{numbers.setdefault(path, len(numbers))}", lambda path: not path.startswith("op "))
-    report, rows = nameless.compare(reference, tmp_path / "port.h5", tmp_path / "report")
+    report, _ = nameless.compare(reference, under_own_names(named, tmp_path / "port.h5"), tmp_path / "report")
     assert report["counts"]["pass"] > 90 and report["counts"]["pass"] + report["counts"]["missing"] == len(report["ops"])
     assert {op["path"] for op in report["ops"] if op["verdict"] == "missing"} <= {"", "/clone.1"}  # the model's result, which was not handed over
 
@@ -189,11 +194,9 @@ def test_a_cache_whose_positions_are_late(anew, tmp_path):
 
 @pytest.mark.parametrize("in_chunks", ["reference", "port"])
 def test_a_cache_under_names_of_the_port(in_chunks, tmp_path):
-    runs = {"reference": lambda model, file: record(model, file), "port": lambda model, file: record(model, file)}
-    runs[in_chunks] = lambda model, file: run_in_chunks(model, file, (7, 1, 1, 1, 1))
-    reference, named, numbers = runs["reference"](gpt2(), tmp_path / "ref.h5"), runs["port"](gpt2(), tmp_path / "named.h5"), {}
-    nameless.rewrite(named, tmp_path / "port.h5", lambda _, path: f"x{numbers.setdefault(path, len(numbers))}", lambda path: not path.startswith("op "))
-    report, _ = nameless.compare(reference, tmp_path / "port.h5", tmp_path / "report")
+    runs = {"reference": record, "port": record, in_chunks: lambda model, file: run_in_chunks(model, file, (7, 1, 1, 1, 1))}
+    reference, named = runs["reference"](gpt2(), tmp_path / "ref.h5"), runs["port"](gpt2(), tmp_path / "named.h5")
+    report, _ = nameless.compare(reference, under_own_names(named, tmp_path / "port.h5"), tmp_path / "report")
     assert report["counts"]["pass"] == len(report["ops"]) > 35
 
 
