@@ -13,7 +13,7 @@ void attach_repro(Report& report, const Sides& sides, const std::filesystem::pat
   if (op == nullptr || !sides.replayable()) return;
   const std::filesystem::path file = folder / "first_divergence.h5";
   try {
-    if (sides.last_tokens)  // the recording has all of them
+    if (sides.rewritten)  // the recording has all of them
       extract(*sides.reference.dump, load_program(*sides.reference.dump), {op->path, op->call, nullptr}, file);
     else
       extract(*sides.reference.dump, sides.reference.program, {op->path, op->call, port_values(sides)}, file);

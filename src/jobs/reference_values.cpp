@@ -46,12 +46,12 @@ ReferenceValues recorded_values(const Dump& dump, const Program& program, const 
   const ReplayReport report = replay(dump, program, replay_options(Precision::recorded),
                                      [&](size_t b, const at::Tensor& computed) -> std::optional<at::Tensor> {
                                        if (!marked[b]) return std::nullopt;
-                                       const std::string& key = program.boundaries[b].value.key;
-                                       if (key.empty()) {
+                                       const Value& value = program.boundaries[b].value;
+                                       if (value.key.empty()) {
                                          reference.values[b] = computed.detach().clone();
                                          return std::nullopt;
                                        }
-                                       const at::Tensor recorded = dump.value(key);
+                                       const at::Tensor recorded = stored_value(dump, value);
                                        reference.values[b] = recorded;
                                        const bool equal = bitwise_equal(recorded, computed);
                                        widen(reference.null[b], recorded, computed);

@@ -15,6 +15,7 @@
 #include "pair/broadcast.hpp"
 #include "pair/chunks.hpp"
 #include "pair/last_tokens.hpp"
+#include "pair/padding.hpp"
 
 namespace parity {
 namespace {
@@ -89,8 +90,10 @@ void pair_up(Sides& sides, const ShareDone& progress) {
   std::vector<std::string> notes;
   OpenedSide& reference = sides.reference;
   std::vector<CandidateTensor>& tensors = sides.candidate.tensors;
-  if (std::exchange(sides.last_tokens, false)) reference.program = load_program(*reference.dump);
+  if (std::exchange(sides.rewritten, false)) reference.program = load_program(*reference.dump);
   tensors = match_calls(reference.program, *reference.dump, std::move(tensors), map, notes);
+  PaddedBoundaries padded = leave_out_padding(
+      reference.program, *reference.dump, {&sides.candidate.program, sides.candidate.dump.get()}, tensors, map, notes);
   broadcast(reference.program, *reference.dump, tensors, map);
   const auto pairs_by_name = pair_by_name(reference.program, tensors, &sides.candidate.program, map).pairs;
   auto last = last_tokens_by_name(reference.program, tensors, pairs_by_name, notes);
@@ -104,10 +107,12 @@ void pair_up(Sides& sides, const ShareDone& progress) {
     last = last_tokens_by_content(reference.program, *reference.dump, tensors, sides.pairing, notes);
     if (last) pair_all();
   }
-  if (last) {  // what has no pair stays as it was recorded
-    sides.last_tokens = true;
+  if (last || !padded.empty()) {  // what has no pair stays as it was recorded
+    sides.rewritten = true;
     reference.program = load_program(*reference.dump);
-    go_on_from_last_rows(reference.program, *last, &sides.pairing.marked);
+    std::erase_if(padded, [&](const auto& boundary) { return !sides.pairing.marked[boundary.first]; });
+    go_on_from_tokens(reference.program, padded);
+    if (last) go_on_from_last_rows(reference.program, *last, &sides.pairing.marked);
   }
   sides.warnings = std::move(notes);
   sides.warnings.insert(sides.warnings.end(), sides.pairing.notes.begin(), sides.pairing.notes.end());

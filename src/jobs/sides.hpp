@@ -33,8 +33,8 @@ struct OpenedSide {
 struct Sides {
   OpenedSide reference, candidate;
   std::optional<NameMap> map;
-  PortPairing pairing;                // of a reference with a program
-  bool last_tokens = false;           // the reference's program was changed for this candidate (pair/last_tokens.hpp)
+  PortPairing pairing;     // of a reference with a program
+  bool rewritten = false;  // the reference's program was changed for this candidate (pair/last_tokens.hpp, padding.hpp)
   std::vector<std::string> warnings;  // interrupted recordings, differing configurations, guessed pairs
   bool sketched() const { return reference.sketched() || candidate.sketched(); }  // compared without replay
   bool replayable() const { return !reference.program.ops.empty() && !sketched(); }

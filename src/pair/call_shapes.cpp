@@ -128,7 +128,12 @@ std::set<std::string> paths_of_selections(const Program& program) {
 
 KnownShapes::KnownShapes(const Program& reference) {
   for (const Boundary& b : reference.boundaries)
-    if (b.comparable) shapes_.insert(b.value.shape), extents_.insert(sorted_extents(b.value.shape));
+    if (b.comparable) add(b.value.shape);
+}
+
+void KnownShapes::add(const Shape& shape) {
+  shapes_.insert(shape);
+  extents_.insert(sorted_extents(shape));
 }
 
 bool KnownShapes::has_extents(const Shape& shape) const { return extents_.contains(sorted_extents(shape)); }

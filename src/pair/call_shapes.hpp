@@ -48,7 +48,9 @@ std::set<std::string> paths_of_selections(const Program& reference);
 /// The shapes of all values of the reference: of a port's own names they are all there is to go by.
 class KnownShapes {
  public:
+  KnownShapes() = default;
   explicit KnownShapes(const Program& reference);
+  void add(const Shape& shape);
   /// As it is, or its axes longer than 1, whatever their order.
   bool has(const Shape& shape) const { return shapes_.contains(shape); }
   bool has_extents(const Shape& shape) const;

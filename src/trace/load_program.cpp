@@ -242,8 +242,15 @@ class Builder {
 
 Program load_program(const Dump& dump) { return Builder(dump).build(); }
 
+at::Tensor axis_part(const at::Tensor& whole, const AxisPart& part) {
+  return whole.unflatten(part.axis, {-1, part.of})
+      .narrow(part.axis + 1, part.begin, part.length)
+      .flatten(part.axis, part.axis + 1);
+}
+
 at::Tensor stored_value(const Dump& dump, const Value& value) {
   at::Tensor tensor = dump.value(value.key);
+  for (const AxisPart& part : value.parts) tensor = axis_part(tensor, part);
   if (tensor.scalar_type() != value.dtype || tensor.sizes().vec() != value.shape)
     throw Error(fmt::format("{}: dataset '/values/{}' is {} [{}], the program says {} [{}]", dump.file().string(),
                             value.key, dtype_name(tensor.scalar_type()), fmt::join(tensor.sizes(), ", "),

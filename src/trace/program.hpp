@@ -13,14 +13,23 @@
 
 namespace parity {
 
+/// Of each `of` elements along an axis, `length` from `begin` on.
+struct AxisPart {
+  int64_t axis = 0, of = 0, begin = 0, length = 0;
+};
+
+/// Throws c10::Error where the axis is not so many times `of`.
+at::Tensor axis_part(const at::Tensor& whole, const AxisPart& part);
+
 /// A value at one moment of the recorded run.
 struct Value {
   int64_t id = -1;
   at::ScalarType dtype = at::kFloat;
   std::vector<int64_t> shape;
-  std::string key;      // where its tensor is stored in the dump; empty: not stored
-  bool nested = false;  // a nested tensor: no shape, nothing to compare
-  std::string name;     // in module inputs and outputs: its name in the signature or result
+  std::string key;                // where its tensor is stored in the dump; empty: not stored
+  bool nested = false;            // a nested tensor: no shape, nothing to compare
+  std::string name;               // in module inputs and outputs: its name in the signature or result
+  std::vector<AxisPart> parts{};  // of the stored tensor these alone
 
   int64_t elements() const { return c10::multiply_integers(shape); }
 };
@@ -46,6 +55,7 @@ struct Op {
   int line = -1;              // of the user's source that called it, index into Program::lines; -1: not recorded
   int library_line = -1;      // the line inside the library that this went through, where there was one
   std::optional<at::ScalarType> widened_from;  // of the softmax of LibTorch's attention in steps: its operands' dtype
+  int64_t stands_for = -1;  // of an op that was put in afterwards: the recorded value that its result stands for
 };
 
 /// One call of one module.

@@ -33,8 +33,13 @@ ProgramIndex::ProgramIndex(const Program& program) : program_(&program), half_(h
   }
   for (int i = 0; i < size(); ++i) {
     std::vector<int64_t>& reads = reads_.emplace_back();
+    if (op(i).stands_for >= 0) {
+      stands_for_[op(i).outputs[0]->id] = recorded(op(i).stands_for);
+      continue;
+    }
     for (const auto& argument : op(i).args) collect(argument, reads);
     for (const auto& argument : op(i).kwargs) collect(argument, reads);
+    for (int64_t& id : reads) id = recorded(id);
     for (const int64_t id : reads)
       if (auto& readers = consumers_[id]; readers.empty() || readers.back() != i) readers.push_back(i);
     for (const auto& output : op(i).outputs)
@@ -43,6 +48,11 @@ ProgramIndex::ProgramIndex(const Program& program) : program_(&program), half_(h
         values_.try_emplace(output->id, &*output);
       }
   }
+}
+
+int64_t ProgramIndex::recorded(int64_t id) const {
+  const auto found = stands_for_.find(id);
+  return found == stands_for_.end() ? id : found->second;
 }
 
 int ProgramIndex::producer(int64_t id) const {
@@ -76,7 +86,7 @@ const Leaf* ProgramIndex::leaf_behind(int64_t id, int views, bool casts) const {
   return nullptr;
 }
 
-int64_t ProgramIndex::argument(int index, size_t position) const { return argument_id(op(index), position); }
+int64_t ProgramIndex::argument(int index, size_t position) const { return recorded(argument_id(op(index), position)); }
 
 std::optional<double> ProgramIndex::number(int index, size_t position) const {
   const auto& args = op(index).args;
@@ -167,6 +177,7 @@ std::vector<FaultHypothesis> Catalogue::of_families(int op) const {
                                  cache_faults,       order_faults,        resize_faults,     cast_placements,
                                  fused_attention,    fused_bias,          broken_ties};
   Hypotheses found;
+  if (index_.op(op).stands_for >= 0) return found;
   for (const auto& family : kFamilies) {
     try {
       family(index_, op, found);

@@ -38,7 +38,8 @@ struct FaultHypothesis {
 /// The half-width dtype among the program's boundaries, if any.
 std::optional<at::ScalarType> half_of(const Program& program);
 
-/// Where values come from and go to. Computed once a program.
+/// Where values come from and go to, as recorded: what was put in afterwards (Op::stands_for) is left out. Computed
+/// once a program.
 class ProgramIndex {
  public:
   explicit ProgramIndex(const Program& program);
@@ -72,8 +73,11 @@ class ProgramIndex {
   const std::string& path(int index) const { return op(index).path; }
 
  private:
+  int64_t recorded(int64_t id) const;
+
   const Program* program_;
   std::optional<at::ScalarType> half_;
+  std::unordered_map<int64_t, int64_t> stands_for_;  // results of ops that were put in -> recorded values
   std::unordered_map<int64_t, int> producer_;
   std::unordered_map<int64_t, std::vector<int>> consumers_;
   std::unordered_map<int64_t, const Value*> values_;

@@ -1,0 +1,48 @@
+// Ops put into a recorded program: behind the one that makes a value, what goes on from it goes on from them.
+#pragma once
+#include <set>
+#include <string>
+#include <vector>
+
+#include "trace/program.hpp"
+
+namespace parity {
+
+class OpInserter {
+ public:
+  /// `label`: the inserted ops' paths begin with it.
+  OpInserter(Program& program, std::string label);
+
+  /// Index of the op that makes the value; -1: none does, or something writes to its memory.
+  int op_that_makes(int64_t id) const;
+  /// A value like it, not recorded, of this shape.
+  Value fresh(const Value& like, std::vector<int64_t> shape);
+  /// `beside`: the op in whose module call it runs.
+  Op made(const std::string& name, nlohmann::json args, const Value& output, int beside) const;
+  /// The same, contiguous.
+  Op contiguous_clone(const Value& of, const Value& output, int beside) const;
+  /// A value that the inserted ops read: of what the dump stores of `whole` these parts.
+  Value recorded(const Value& whole, std::vector<int64_t> shape, std::vector<AxisPart> parts);
+  /// Behind the op that makes `whole`. Boundaries of it are of `part`, which the first `before` ops make; what is
+  /// computed from `whole` is computed from `instead`. Boundaries keep their indices.
+  void insert(const Value& whole, const Value& part, const Value& instead, int before, std::vector<Op> ops);
+  bool is_part(int64_t id) const { return parts_.contains(id); }
+  const std::set<int64_t>& parts() const { return parts_; }
+
+ private:
+  void go_on_from(int64_t whole, int64_t instead, size_t after);
+
+  Program& program_;
+  std::string label_;
+  int64_t next_id_ = 0;
+  std::set<int64_t> parts_;
+  std::vector<Value> recorded_;  // read by the ops that are inserted next
+};
+
+/// The argument that is this value.
+nlohmann::json argument(const Value& value);
+
+/// These values and what is computed from them.
+std::set<int64_t> values_from(const Program& program, std::set<int64_t> values);
+
+}  // namespace parity

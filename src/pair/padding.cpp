@@ -1,0 +1,168 @@
+#include "pair/padding.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "pair/call_shapes.hpp"
+#include "trace/flow.hpp"
+#include "trace/operator.hpp"
+
+namespace parity {
+namespace {
+
+// Of a range, which is counted from the first on, whatever its elements stand for.
+std::vector<AxisPart> of_range(const Shape& shape, std::vector<AxisPart> parts) {
+  for (AxisPart& part : parts) {
+    const int64_t extent = shape[part.axis];
+    part = {part.axis, extent, 0, extent / part.of * part.length};
+  }
+  return parts;
+}
+
+void keep_tokens(CandidateTensor& tensor, const std::vector<AxisPart>& parts) {
+  tensor.shape = cut(tensor.shape, parts);
+  tensor.load = [load = tensor.load, parts] { return cut_values(load(), parts); };
+}
+
+class Unpadding {
+ public:
+  Unpadding(Program& reference, std::vector<CandidateTensor>& tensors, const NameMap* map, const Padding& padding)
+      : reference_(reference),
+        tensors_(tensors),
+        padding_(padding),
+        paths_(call_shapes(reference, tensors, map)),
+        of_selections_(paths_of_selections(reference)) {
+    for (const CallShapes& path : paths_)
+      for (const auto& [call, c] : path.tensors)
+        if (!path.own) named_.emplace(std::pair{path.name, static_cast<int>(call)}, c);
+  }
+
+  PaddedBoundaries run() {
+    leave_out_what_has_no_counterpart();
+    leave_out_counts();
+    PaddedBoundaries padded;
+    if (padding_.of_port) {
+      cut_port();
+    } else {
+      padded = boundaries_to_cut();
+      const std::set<size_t> changed = go_on_from_tokens(reference_, padded);
+      for (const auto& [b, parts] : padded)
+        if (!changed.contains(b)) leave_out(b);
+      std::erase_if(padded, [&](const auto& entry) { return !changed.contains(entry.first); });
+    }
+    size_t c = 0;
+    std::erase_if(tensors_, [&](const CandidateTensor&) { return left_out_.contains(c++); });
+    return padded;
+  }
+
+  std::string note() const {
+    return fmt::format(
+        "the {} pads {} tokens{} to {}: the {} are compared, {} tensors that have padding otherwise are not",
+        padding_.of_port ? "port" : "reference", padding_.tokens, padding_.in_front ? " in front," : "",
+        padding_.padded, padding_.tokens, left_out_.size());
+  }
+
+ private:
+  void leave_out_what_has_no_counterpart() {
+    for (const CallShapes& path : paths_)
+      for (const auto& [call, c] : path.tensors) {
+        if (path.own || !path.reference.shapes.contains(call)) continue;
+        const Shape &mine = path.reference.shapes.at(call), &theirs = tensors_[c].shape;
+        if (of_selections_.contains(path.name) ||
+            padded_otherwise(padding_.of_port ? theirs : mine, padding_.of_port ? mine : theirs, padding_))
+          left_out_.insert(c);
+      }
+  }
+
+  std::vector<AxisPart> tokens(const Shape& mine, const Shape& theirs) const {
+    return padding_.of_port ? tokens_of(theirs, mine, padding_) : tokens_of(mine, theirs, padding_);
+  }
+
+  // Integers that an op counts over the tokens, or that say places among what is left out.
+  void leave_out_counts() {
+    const Flow flow = analyse_flow(reference_);
+    const auto memory = [&](int64_t id) { return flow.root.contains(id) ? flow.root.at(id) : id; };
+    std::set<int64_t> padded, gone;
+    for (const Boundary& b : reference_.boundaries) {
+      const auto name = named_.find({b.path, b.call});
+      if (name == named_.end()) continue;
+      const bool has_tokens = !tokens(b.value.shape, tensors_[name->second].shape).empty();
+      const auto reads_of = [&](const std::set<int64_t>& values) {
+        const auto& reads = flow.ops[static_cast<size_t>(b.position) - 1].reads;
+        return std::ranges::any_of(reads, [&](int64_t id) { return values.contains(memory(id)); });
+      };
+      if (at::isIntegralType(b.value.dtype, true) && b.path.find('/') != std::string::npos && b.position > 0 &&
+          (reads_of(gone) || (!has_tokens && reads_of(padded))))
+        left_out_.insert(name->second);
+      if (left_out_.contains(name->second))
+        gone.insert(memory(b.value.id));
+      else if (has_tokens)
+        padded.insert(memory(b.value.id));
+    }
+  }
+
+  void cut_port() {
+    const KnownShapes known(reference_);
+    for (const CallShapes& path : paths_)
+      for (const auto& [call, c] : path.tensors) {
+        const Shape& shape = tensors_[c].shape;
+        std::vector<AxisPart> parts;
+        if (!path.own && path.reference.shapes.contains(call))
+          parts = tokens_of(shape, path.reference.shapes.at(call), padding_);
+        else if (path.own && !known.has_extents(shape) && known.has_extents(cut(shape, tokens_of(shape, padding_))))
+          parts = tokens_of(shape, padding_);
+        if (parts.empty() || left_out_.contains(c)) continue;
+        keep_tokens(tensors_[c], path.of_range ? of_range(shape, parts) : parts);
+      }
+  }
+
+  // Those that the port has without padding, under their names or names of its own.
+  PaddedBoundaries boundaries_to_cut() {
+    KnownShapes own;
+    for (const CallShapes& path : paths_)
+      for (const auto& [call, c] : path.tensors)
+        if (path.own) own.add(tensors_[c].shape);
+    PaddedBoundaries padded;
+    for (size_t b = 0; b < reference_.boundaries.size(); ++b) {
+      const Shape& whole = reference_.boundaries[b].value.shape;
+      if (!reference_.boundaries[b].comparable) continue;
+      const auto name = named_.find({reference_.boundaries[b].path, reference_.boundaries[b].call});
+      if (name != named_.end() && left_out_.contains(name->second)) continue;
+      auto parts =
+          name != named_.end() ? tokens_of(whole, tensors_[name->second].shape, padding_) : tokens_of(whole, padding_);
+      if (!parts.empty() && (name != named_.end() || own.has_extents(cut(whole, parts))))
+        padded.emplace(b, is_range(reference_.boundaries[b].kind) ? of_range(whole, parts) : parts);
+    }
+    return padded;
+  }
+
+  void leave_out(size_t b) {
+    const auto name = named_.find({reference_.boundaries[b].path, reference_.boundaries[b].call});
+    if (name != named_.end()) left_out_.insert(name->second);
+  }
+
+  Program& reference_;
+  std::vector<CandidateTensor>& tensors_;
+  const Padding padding_;
+  const std::vector<CallShapes> paths_;
+  const std::set<std::string> of_selections_;
+  std::map<std::pair<std::string, int>, size_t> named_;  // the port's tensors of the reference's names
+  std::set<size_t> left_out_;                            // tensors
+};
+
+}  // namespace
+
+PaddedBoundaries leave_out_padding(Program& reference, const Dump& dump, const RecordedSide& port,
+                                   std::vector<CandidateTensor>& tensors, const NameMap* map,
+                                   std::vector<std::string>& notes) {
+  const auto padding = find_padding({&reference, &dump}, port, tensors, map);
+  if (!padding) return {};
+  Unpadding unpadding(reference, tensors, map, *padding);
+  PaddedBoundaries padded = unpadding.run();
+  notes.push_back(unpadding.note());
+  return padded;
+}
+
+}  // namespace parity

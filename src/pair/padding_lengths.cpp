@@ -1,0 +1,272 @@
+#include "pair/padding_lengths.hpp"
+
+#include <ATen/ops/broadcast_tensors.h>
+#include <ATen/ops/equal.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+
+#include "measure/measure.hpp"
+#include "pair/limits.hpp"
+
+namespace parity {
+namespace {
+
+AxisPart part_along(size_t axis, int64_t extent, const Padding& padding) {
+  const int64_t rows = padding.outermost ? extent / padding.padded : 1;  // of a batch, for each token
+  const int64_t before = padding.in_front ? padding.padded - padding.tokens : 0;
+  return {static_cast<int64_t>(axis), rows * padding.padded, rows * before, rows * padding.tokens};
+}
+
+struct Shapes {
+  Shape reference, port;
+};
+
+constexpr size_t kFirst = 8;  // values a side that are looked at under names of the port's own: an embedding is there
+
+// What each side pads, and to what: possible lengths, without the side on which the padding lies.
+std::set<Padding> lengths_between(int64_t reference, int64_t port) {
+  Padding padding;
+  padding.of_port = port > reference;
+  padding.padded = std::max(reference, port), padding.tokens = std::min(reference, port);
+  return padding.tokens > 1 && padding.padded > padding.tokens ? std::set{padding} : std::set<Padding>();
+}
+
+class PaddingFinder {
+ public:
+  PaddingFinder(const RecordedSide& reference, const RecordedSide& port, const std::vector<CandidateTensor>& tensors,
+                const NameMap* map)
+      : reference_(*reference.program), dump_(*reference.dump), port_(port), tensors_(tensors) {
+    for (const CallShapes& path : call_shapes(reference_, tensors, map))
+      for (const auto& [call, shape] : path.port.shapes)
+        if (path.own)
+          own_.push_back(path.tensors.at(call));
+        else if (const auto other = path.reference.shapes.find(call); other != path.reference.shapes.end())
+          named_.emplace(std::pair{path.name, static_cast<int>(call)}, path.tensors.at(call)),
+              shapes_.push_back({other->second, shape});
+  }
+
+  std::optional<Padding> find() const {
+    if (shapes_.empty()) return of_own_names();
+    std::vector<Shapes> different;
+    std::ranges::copy_if(shapes_, std::back_inserter(different), [](const Shapes& s) { return s.reference != s.port; });
+    const auto padding = most_of(possible(different), different.size(), [&](const Padding& p) {
+      return std::ranges::count_if(different, [&](const Shapes& s) { return !tokens(s, p).empty(); });
+    });
+    return padding ? by_first_values(*padding) : std::nullopt;
+  }
+
+ private:
+  static std::vector<AxisPart> tokens(const Shapes& shapes, const Padding& padding) {
+    return padding.of_port ? tokens_of(shapes.port, shapes.reference, padding)
+                           : tokens_of(shapes.reference, shapes.port, padding);
+  }
+
+  // The first axis may be the batch's and the last is the features', but where all values have two, tokens and
+  // features.
+  static std::set<Padding> possible(const std::vector<Shapes>& different) {
+    std::set<Padding> found;
+    const bool rows = std::ranges::all_of(
+        different, [](const Shapes& s) { return std::max(s.reference.size(), s.port.size()) <= 2; });
+    for (const auto& [mine, theirs] : different) {
+      const size_t axes = std::min(mine.size(), theirs.size());
+      for (size_t back = 2; back <= axes; ++back)  // from the last on: one side may lack the outermost
+        if (rows || back < std::max(mine.size(), theirs.size()))
+          found.merge(lengths_between(mine[mine.size() - back], theirs[theirs.size() - back]));
+    }
+    return found;
+  }
+
+  // What explains most of so many; none: less than half. Of two that explain as much the fewer tokens: the others are
+  // those of a batch.
+  template <typename Explains>
+  static std::optional<Padding> most_of(const std::set<Padding>& possible, size_t all, Explains&& explains) {
+    std::optional<Padding> best;
+    int64_t most = static_cast<int64_t>(all) / 2;
+    for (const Padding& padding : possible)
+      if (const int64_t count = explains(padding); count > most) best = padding, most = count;
+    return best;
+  }
+
+  // By the shapes that are none of the other side's with the padding, and are without.
+  std::optional<Padding> of_own_names() const {
+    std::set<Shape> mine, theirs;
+    for (const Boundary& b : reference_.boundaries)
+      if (b.comparable) mine.insert(b.value.shape);
+    for (const size_t c : own_) theirs.insert(tensors_[c].shape);
+    std::set<Padding> lengths;
+    for (const int64_t reference : extents_of(mine))
+      for (const int64_t port : extents_of(theirs)) lengths.merge(lengths_between(reference, port));
+    const KnownShapes known(reference_);
+    const auto strange = std::ranges::count_if(theirs, [&](const Shape& s) { return !known.has_extents(s); });
+    if (strange == 0) return std::nullopt;
+    KnownShapes of_port;
+    for (const Shape& shape : theirs) of_port.add(shape);
+    const auto padding = most_of(lengths, static_cast<size_t>(strange), [&](const Padding& p) {
+      return std::ranges::count_if(p.of_port ? theirs : mine, [&](const Shape& s) {
+        const KnownShapes &here = p.of_port ? of_port : known, &there = p.of_port ? known : of_port;
+        return !there.has_extents(s) && here.has_extents(s) && there.has_extents(cut(s, tokens_of(s, p)));
+      });
+    });
+    return padding ? by_first_values(*padding) : std::nullopt;
+  }
+
+  static std::set<int64_t> extents_of(const std::set<Shape>& shapes) {
+    std::set<int64_t> extents;
+    for (const Shape& shape : shapes) extents.insert(shape.begin(), shape.end());
+    return extents;
+  }
+
+  // Where the first values that agree have the padding, if it is one: what is masked, or the same in every row.
+  std::optional<Padding> by_first_values(const Padding& padding) const {
+    std::optional<Padding> found;
+    size_t boundaries = 0;
+    for (size_t b = 0; b < reference_.boundaries.size() && boundaries < kFirst; ++b) {
+      size_t looked_at = 0;
+      for (const size_t c : fitting(reference_.boundaries[b], padding)) {
+        const auto agreeing = where_they_agree(padding, reference_.boundaries[b], tensors_[c]);
+        if (agreeing && !found && is_masked(*agreeing)) return agreeing;
+        if (agreeing && is_constant(*agreeing, reference_.boundaries[b], tensors_[c])) return agreeing;
+        if (agreeing) found = agreeing;
+        if (agreeing || ++looked_at == kFirst) break;
+      }
+      boundaries += looked_at > 0 || found;
+    }
+    return std::nullopt;
+  }
+
+  // Tensors that may be this boundary's.
+  std::vector<size_t> fitting(const Boundary& boundary, const Padding& padding) const {
+    const auto may_be = [&](size_t c) {
+      return !tokens({boundary.value.shape, tensors_[c].shape}, padding).empty() && boundary.comparable &&
+             !boundary.value.key.empty() && at::isFloatingType(boundary.value.dtype) &&
+             at::isFloatingType(tensors_[c].dtype);
+    };
+    std::vector<size_t> found = own_;
+    if (const auto named = named_.find({boundary.path, boundary.call}); named != named_.end()) found = {named->second};
+    std::erase_if(found, [&](size_t c) { return !may_be(c); });
+    return found;
+  }
+
+  // Before or behind, if the two agree one way alone.
+  std::optional<Padding> where_they_agree(Padding padding, const Boundary& boundary,
+                                          const CandidateTensor& tensor) const {
+    const Shapes shapes{boundary.value.shape, tensor.shape};
+    const at::Tensor mine = stored_value(dump_, boundary.value), theirs = tensor.load();
+    padding.outermost = tokens_come_first(padding);
+    std::array<bool, 2> agrees{};
+    for (const bool in_front : {false, true}) {
+      padding.in_front = in_front;
+      const auto parts = tokens(shapes, padding);
+      const auto pair = at::broadcast_tensors(
+          {padding.of_port ? mine : cut_values(mine, parts), padding.of_port ? cut_values(theirs, parts) : theirs});
+      agrees[in_front] = measure_sums(pair[0], pair[1]).rel_l2.value_or(1) < kPairLimits.content.same;
+    }
+    if (agrees[0] == agrees[1]) return std::nullopt;
+    padding.in_front = agrees[1];
+    return padding;
+  }
+
+  // The same in every row of the padding, of which there are several.
+  bool is_constant(const Padding& padding, const Boundary& boundary, const CandidateTensor& tensor) const {
+    const auto parts = tokens({boundary.value.shape, tensor.shape}, padding);
+    if (parts.size() != 1 || padding.padded < padding.tokens + 2) return false;
+    const at::Tensor whole = padding.of_port ? tensor.load() : stored_value(dump_, boundary.value);
+    const AxisPart rest = rest_of(parts[0]);
+    const int64_t rows = parts[0].of / padding.padded;  // of a batch, for each token
+    const at::Tensor padded = axis_part(whole, rest).unflatten(rest.axis, {-1, rest.length / rows, rows});
+    return at::equal(padded.narrow(rest.axis + 1, 0, 1).expand(padded.sizes()), padded);
+  }
+
+  // An input that is zero along the padding, and nowhere else.
+  bool is_masked(const Padding& padding) const {
+    const RecordedSide side = padding.of_port ? port_ : RecordedSide{&reference_, &dump_};
+    if (side.dump == nullptr) return false;
+    return std::ranges::any_of(side.program->leaves, [&](const Leaf& leaf) {
+      const auto is_input = [](const std::string& name) { return name.starts_with("inputs/"); };
+      const auto& shape = leaf.value.shape;
+      const auto axis = std::ranges::find(shape, padding.padded);
+      if (std::ranges::none_of(leaf.names, is_input) || leaf.value.key.empty() || axis == shape.end()) return false;
+      const at::Tensor mask = stored_value(*side.dump, leaf.value);
+      const AxisPart part = part_along(static_cast<size_t>(axis - shape.begin()), padding.padded, padding);
+      return axis_part(mask, part).ne(0).all().item<bool>() && axis_part(mask, rest_of(part)).eq(0).all().item<bool>();
+    });
+  }
+
+  bool tokens_come_first(const Padding& padding) const {
+    int first = 0;
+    const auto count = [&](const Shape& shape) {
+      for (size_t axis = 0; axis + 1 < shape.size() && shape.size() > 2; ++axis)
+        if (shape[axis] == (padding.of_port ? padding.padded : padding.tokens)) first += axis == 0 ? 1 : -1;
+    };
+    for (const Shapes& shapes : shapes_) count(shapes.port);
+    for (const size_t c : own_) count(tensors_[c].shape);
+    return first > 0;
+  }
+
+  const Program& reference_;
+  const Dump& dump_;
+  const RecordedSide port_;
+  const std::vector<CandidateTensor>& tensors_;
+  std::vector<Shapes> shapes_;                           // of names that both sides have
+  std::map<std::pair<std::string, int>, size_t> named_;  // their tensors
+  std::vector<size_t> own_;                              // tensors of names of the port's own
+};
+
+}  // namespace
+
+std::vector<AxisPart> tokens_of(const Shape& padded, const Shape& shape, const Padding& padding) {
+  std::vector<AxisPart> parts;
+  const size_t lacking = padded.size() - std::min(padded.size(), shape.size());  // outermost axes of the other
+  for (size_t axis = lacking; axis < padded.size(); ++axis) {
+    const int64_t with = padded[axis], without = shape[axis + shape.size() - padded.size()];
+    if (with == without || with == 1 || without == 1) continue;
+    const int64_t rows = with / padding.padded;
+    if (rows * padding.padded != with || rows * padding.tokens != without) return {};
+    parts.push_back(part_along(axis, with, padding));
+  }
+  return parts;
+}
+
+bool padded_otherwise(const Shape& padded, const Shape& shape, const Padding& padding) {
+  if (padded.size() != shape.size() || !tokens_of(padded, shape, padding).empty()) return false;
+  for (size_t axis = 0; axis < shape.size(); ++axis)
+    if (!tokens_of({padded[axis]}, {shape[axis]}, padding).empty()) return true;
+  return false;
+}
+
+std::vector<AxisPart> tokens_of(const Shape& padded, const Padding& padding) {
+  std::vector<AxisPart> parts;
+  for (size_t axis = 0; axis < padded.size(); ++axis) {
+    const bool last = axis + 1 == padded.size() && padded.size() > 1;
+    if (padded[axis] == padding.padded && (!last || !parts.empty()))
+      parts.push_back(part_along(axis, padded[axis], padding));
+  }
+  if (parts.empty() && padded.size() == 2 && padded[0] % padding.padded == 0)
+    parts.push_back(part_along(0, padded[0], padding));
+  return parts;
+}
+
+at::Tensor cut_values(at::Tensor value, const std::vector<AxisPart>& parts) {
+  for (const AxisPart& part : parts) value = axis_part(value, part);
+  return value;
+}
+
+Shape cut(const Shape& padded, const std::vector<AxisPart>& parts) {
+  Shape shape = padded;
+  for (const AxisPart& part : parts) shape[part.axis] = shape[part.axis] / part.of * part.length;
+  return shape;
+}
+
+AxisPart rest_of(const AxisPart& part) {
+  return {part.axis, part.of, part.begin > 0 ? 0 : part.length, part.of - part.length};
+}
+
+std::optional<Padding> find_padding(const RecordedSide& reference, const RecordedSide& port,
+                                    const std::vector<CandidateTensor>& tensors, const NameMap* map) {
+  return PaddingFinder(reference, port, tensors, map).find();
+}
+
+}  // namespace parity

@@ -1,0 +1,150 @@
+"""One side pads its tokens: to a static shape, as ports to XLA and TensorRT do, or to a text encoder's longest, as pipelines do."""
+import nameless
+import parity_probe
+import pytest
+import torch
+import transformers
+from spread_models import IDS, gpt2, judged, spread
+from test_chunks import umt5
+
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
+PADDING = 5
+
+
+def qwen3(attention="sdpa"):
+    config = transformers.Qwen3Config(vocab_size=97, hidden_size=48, intermediate_size=80, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2, head_dim=12, use_cache=False,
+                                      attn_implementation=attention)
+    return spread(transformers.Qwen3ForCausalLM(config))
+
+
+def gpt_oss():
+    config = transformers.GptOssConfig(vocab_size=97, hidden_size=48, intermediate_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, head_dim=12,
+                                       num_local_experts=4, num_experts_per_tok=2, sliding_window=6, use_cache=False)
+    return spread(transformers.GptOssForCausalLM(config))
+
+
+MODELS = {"GPT-2": gpt2, "Qwen3": qwen3, "Qwen3, eager": lambda: qwen3("eager"), "gpt-oss": gpt_oss, "UMT5": umt5}
+
+
+def padded(in_front=False):
+    """The arguments that real code takes for padded tokens."""
+    def beside(tokens, padding):
+        return torch.cat([padding, tokens] if in_front else [tokens, padding], 1)
+    padding = torch.full((2, PADDING), 3)
+    mask = beside(torch.ones_like(IDS), torch.zeros_like(padding))
+    positions = {"position_ids": (mask.cumsum(1) - 1).clamp(min=0)} if in_front else {}
+    return {"input_ids": beside(IDS, padding), "attention_mask": mask, **positions}
+
+
+def both(make, folder, who, dtype=torch.float32, in_front=False, fault=lambda m: m, **others):
+    """(reference, port), of which `who` pads; `fault`: of the port."""
+    files = {}
+    for side in ("reference", "port"):
+        arguments = {**padded(in_front), **others} if side == who else {"input_ids": IDS}
+        files[side] = nameless.record((fault if side == "port" else lambda m: m)(make().to(dtype)), folder / f"{side}.h5", arguments)
+    return files["reference"], files["port"]
+
+
+@pytest.mark.parametrize("who", ["port", "reference"])
+@pytest.mark.parametrize("in_front", [False, True], ids=["behind", "in front"])
+@pytest.mark.parametrize("dtype", DTYPES.values(), ids=DTYPES)
+@pytest.mark.parametrize("name", MODELS)
+def test_padding_is_left_out(name, dtype, in_front, who, tmp_path):
+    if name == "UMT5" and in_front:
+        in_front = False  # its positions are counted from the first token on
+    report, red = judged(*both(MODELS[name], tmp_path, who, dtype, in_front), tmp_path)
+    assert report["verdict"] == "pass", red
+    assert any(f"the {who} pads 11 tokens{' in front,' if in_front else ''} to 16" in warning for warning in report["warnings"]), report["warnings"]
+    modules = [op for op in report["ops"] if "/" not in op["path"] and len(op["shape"]) == 3]
+    assert len(modules) > 10 and all(op["shape"][1] == 11 for op in modules), modules
+
+
+@pytest.mark.parametrize("who", ["port", "reference"])
+@pytest.mark.parametrize("in_front", [False, True], ids=["behind", "in front"])
+def test_under_names_of_its_own(in_front, who, tmp_path):
+    reference, port = both(qwen3, tmp_path, who, in_front=in_front)
+    nameless.rewrite(port, tmp_path / "nameless.h5", keep=lambda path: not path.startswith("op "))
+    report, red = judged(reference, tmp_path / "nameless.h5", tmp_path)
+    assert report["verdict"] == "pass", red
+    assert report["counts"]["pass"] > 25, report["counts"]
+
+
+def saved(file, values):
+    with parity_probe.Writer(file) as writer:
+        for path, value in values:
+            writer.write(path, value)
+    return file
+
+
+@pytest.mark.parametrize("who", ["port", "reference"])
+def test_without_the_axis_of_the_batch(who, tmp_path):
+    """An engine's arrays of tokens and features."""
+    one = {key: value[:1] for key, value in padded().items()}
+    files = [nameless.record(gpt2(), tmp_path / f"{name}.h5", arguments) for name, arguments in (("as it is", {"input_ids": IDS[:1]}), ("padded", one))]
+    reference, port = files if who == "port" else files[::-1]
+    of_modules = [(path, value[0]) for path, _, value in nameless.boundaries(port) if not path.startswith("op ") and len(value) == 1]
+    report, red = judged(reference, saved(tmp_path / "port.h5", of_modules), tmp_path)
+    assert report["verdict"] == "pass", red
+    assert report["counts"]["pass"] > 25, report["counts"]
+
+
+def heads_scaled(model):
+    model.model.layers[1].self_attn.scaling *= 1.2
+    return model
+
+
+def other_eps(model):
+    model.model.layers[1].post_attention_layernorm.variance_epsilon = .05
+    return model
+
+
+FAULTS = {"scale": (heads_scaled, "model.layers.1.self_attn", "attention scale"), "eps": (other_eps, "model.layers.1.post_attention_layernorm", "norm eps")}
+
+
+@pytest.mark.parametrize("who", ["port", "reference"])
+@pytest.mark.parametrize("fault, place, name", FAULTS.values(), ids=FAULTS)
+@pytest.mark.parametrize("dtype", DTYPES.values(), ids=DTYPES)
+def test_a_fault_is_named_at_its_module(fault, place, name, dtype, who, tmp_path):
+    report, red = judged(*both(qwen3, tmp_path, who, dtype, in_front=True, fault=fault), tmp_path)
+    first = report["first_divergence"]
+    assert first["path"].startswith(place) and name in first["diagnosis"], (first, list(red))
+
+
+def test_padding_that_is_attended_is_found(tmp_path):
+    """The usual fault of a static shape: no mask."""
+    report, red = judged(*both(umt5, tmp_path, "port", attention_mask=torch.ones(2, 16, dtype=torch.long)), tmp_path)
+    assert report["first_divergence"]["path"].startswith("encoder.block.0.layer.0.SelfAttention"), (report["first_divergence"], list(red))
+
+
+def test_positions_that_count_the_padding_are_found(tmp_path):
+    report, red = judged(*both(gpt2, tmp_path, "port", in_front=True, position_ids=torch.arange(16)[None]), tmp_path)
+    assert report["first_divergence"]["path"].startswith("transformer.wpe"), (report["first_divergence"], list(red))
+
+
+def test_rows_of_another_content_are_no_padding(tmp_path):
+    reference, port = both(gpt2, tmp_path, "port")
+    turned = [(path, value[:, ::-1].copy() if value.ndim == 3 else value) for path, _, value in nameless.boundaries(port)]
+    report, red = judged(reference, saved(tmp_path / "turned.h5", turned), tmp_path)
+    assert {op["verdict"] for path, op in red.items() if "/" not in path} == {"shape"}, red
+
+
+def test_one_more_sample_is_no_padding(tmp_path):
+    reference = nameless.record(gpt2(), tmp_path / "reference.h5", {"input_ids": IDS})
+    port = nameless.record(gpt2(), tmp_path / "port.h5", {"input_ids": torch.cat([IDS, IDS[:1]])})
+    report, red = judged(reference, port, tmp_path)
+    assert red["transformer.h.0.mlp"]["verdict"] == "shape", red
+
+
+@pytest.mark.parametrize("lost", [1, 2])
+@pytest.mark.parametrize("who", ["port", "reference"])
+def test_tokens_that_one_side_lacks_are_no_padding(who, lost, tmp_path):
+    files = {side: nameless.record(qwen3(), tmp_path / f"{side}.h5", {"input_ids": IDS if side == who else IDS[:, :-lost]}) for side in ("reference", "port")}
+    report, red = judged(files["reference"], files["port"], tmp_path)
+    assert red["model.layers.0.mlp"]["verdict"] == "shape", red
+
+
+def test_one_row_of_padding_that_is_masked(tmp_path):
+    arguments = {key: value[:, :12] for key, value in padded().items()}
+    reference = nameless.record(qwen3(), tmp_path / "reference.h5", {"input_ids": IDS})
+    report, red = judged(reference, nameless.record(qwen3(), tmp_path / "port.h5", arguments), tmp_path)
+    assert report["verdict"] == "pass", red
