@@ -45,13 +45,14 @@ def both(make, folder, who, dtype=torch.float32, in_front=False, fault=lambda m:
     return files["reference"], files["port"]
 
 
-@pytest.mark.parametrize("who", ["port", "reference"])
-@pytest.mark.parametrize("in_front", [False, True], ids=["behind", "in front"])
+# UMT5's positions are counted from its first token on.
+CASES = [(name, in_front, who) for name in MODELS for in_front in (False, True) for who in ("port", "reference")
+         if not (in_front and name == "UMT5") and (name in ("GPT-2", "UMT5") or in_front == (who == "port"))]
+
+
 @pytest.mark.parametrize("dtype", DTYPES.values(), ids=DTYPES)
-@pytest.mark.parametrize("name", MODELS)
-def test_padding_is_left_out(name, dtype, in_front, who, tmp_path):
-    if name == "UMT5" and in_front:
-        in_front = False  # its positions are counted from the first token on
+@pytest.mark.parametrize("name, in_front, who", CASES, ids=[f"{name}, {who}, {'in front' if in_front else 'behind'}" for name, in_front, who in CASES])
+def test_padding_is_left_out(name, in_front, who, dtype, tmp_path):
     report, red = judged(*both(MODELS[name], tmp_path, who, dtype, in_front), tmp_path)
     assert report["verdict"] == "pass", red
     assert any(f"the {who} pads 11 tokens{' in front,' if in_front else ''} to 16" in warning for warning in report["warnings"]), report["warnings"]
