@@ -13,6 +13,7 @@
 #include "jobs/side_warnings.hpp"
 #include "onnx/model.hpp"
 #include "pair/broadcast.hpp"
+#include "pair/call_order.hpp"
 #include "pair/chunks.hpp"
 #include "pair/last_tokens.hpp"
 #include "pair/padding.hpp"
@@ -92,6 +93,7 @@ void pair_up(Sides& sides, const ShareDone& progress) {
   std::vector<CandidateTensor>& tensors = sides.candidate.tensors;
   if (std::exchange(sides.rewritten, false)) reference.program = load_program(*reference.dump);
   tensors = match_calls(reference.program, *reference.dump, std::move(tensors), map, notes);
+  order_calls(reference.program, *reference.dump, tensors, map, notes);
   PaddedBoundaries padded = leave_out_padding(
       reference.program, *reference.dump, {&sides.candidate.program, sides.candidate.dump.get()}, tensors, map, notes);
   broadcast(reference.program, *reference.dump, tensors, map);

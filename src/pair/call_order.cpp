@@ -1,0 +1,135 @@
+#include "pair/call_order.hpp"
+
+#include <ATen/ops/linalg_vector_norm.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <optional>
+
+#include "pair/call_shapes.hpp"
+#include "pair/limits.hpp"
+
+namespace parity {
+namespace {
+
+constexpr size_t kFew = 8;             // calls that may be in any order; more are a sampler's steps, in pairs at most
+constexpr size_t kPathsLookedAt = 64;  // paths: before one that tells lie a time's embedding and what uses it
+constexpr int64_t kTellingElements = 1 << 22;  // of a value: what tells prompts apart is small, latents are not
+
+using CallPermutation = std::vector<size_t>;  // by the reference's call: the port's
+
+CallPermutation as_it_is(size_t calls) {
+  CallPermutation order(calls);
+  std::iota(order.begin(), order.end(), size_t{0});
+  return order;
+}
+
+class CallOrder {
+ public:
+  CallOrder(const Program& reference, const Dump& dump, const std::vector<CandidateTensor>& tensors, const NameMap* map)
+      : reference_(reference), dump_(dump), tensors_(tensors), paths_(call_shapes(reference, tensors, map)) {
+    std::map<size_t, int> votes;
+    for (const CallShapes& path : paths_)
+      if (!path.own && path.reference.times == path.port.times) ++votes[path.port.times];
+    for (const auto& [times, count] : votes)
+      if (passes_ == 0 || count > votes.at(passes_)) passes_ = times;
+  }
+
+  size_t passes() const { return passes_; }
+
+  // Within each group of so many calls; empty: they are in order, or nothing tells.
+  CallPermutation find() const {
+    if (passes_ < 2) return {};
+    std::map<std::string, const CallShapes*> named;
+    for (const CallShapes& path : paths_)
+      if (!path.own && path.port.times % passes_ == 0 && path.reference == path.port) named.emplace(path.name, &path);
+    size_t looked_at = 0;
+    for (const Boundary& b : reference_.boundaries) {
+      const auto path = b.call == 0 ? named.find(b.path) : named.end();
+      if (path == named.end() || !may_tell(b) || ++looked_at > kPathsLookedAt) continue;
+      for (const size_t group : {passes_, size_t{2}}) {
+        if (group > kFew || passes_ % group != 0) continue;
+        const auto order = order_of(*path->second, group);
+        if (order) return *order == as_it_is(group) ? CallPermutation() : *order;
+      }
+    }
+    return {};
+  }
+
+  // The number that each of a path's calls gets.
+  std::map<std::string, size_t> calls_a_pass() const {
+    std::map<std::string, size_t> found;
+    for (const CallShapes& path : paths_)
+      if (path.port.times % passes_ == 0)
+        for (const auto& [call, c] : path.tensors) found.emplace(tensors_[c].path, path.port.times / passes_);
+    return found;
+  }
+
+ private:
+  static bool may_tell(const Boundary& b) {
+    return b.comparable && !b.value.key.empty() && at::isFloatingType(b.value.dtype) &&
+           b.value.elements() <= kTellingElements;
+  }
+
+  static double norm(const at::Tensor& x) { return at::linalg_vector_norm(x).item<double>(); }
+
+  std::optional<CallPermutation> order_of(const CallShapes& path, size_t group) const {
+    const size_t modules = path.port.times / passes_;
+    std::vector<at::Tensor> mine, theirs;
+    for (size_t i = 0; i < group; ++i) {
+      const auto at = reference_.find(path.name, static_cast<int>(i * modules));
+      const auto tensor = path.tensors.find(i * modules);
+      if (!at || tensor == path.tensors.end() || reference_.boundaries[*at].value.key.empty()) return std::nullopt;
+      mine.push_back(stored_value(dump_, reference_.boundaries[*at].value).to(at::kDouble));
+      theirs.push_back(tensors_[tensor->second].load().to(at::kDouble));
+      if (mine.back().sizes() != theirs.back().sizes() || mine.back().sizes() != mine.front().sizes())
+        return std::nullopt;
+    }
+    CallPermutation order;
+    for (const at::Tensor& value : mine) {
+      std::vector<double> far;
+      for (const at::Tensor& other : theirs) far.push_back(norm(other - value));
+      const auto nearest = std::ranges::min_element(far);
+      if (!(*nearest < kPairLimits.content.same * norm(value))) return std::nullopt;
+      for (const double& distance : far)
+        if (&distance != &*nearest && !(*nearest < kPairLimits.evidence.far_better * distance)) return std::nullopt;
+      order.push_back(static_cast<size_t>(nearest - far.begin()));
+    }
+    CallPermutation sorted = order;
+    std::ranges::sort(sorted);
+    return sorted == as_it_is(group) ? std::optional(order) : std::nullopt;
+  }
+
+  const Program& reference_;
+  const Dump& dump_;
+  const std::vector<CandidateTensor>& tensors_;
+  const std::vector<CallShapes> paths_;
+  size_t passes_ = 0;  // calls of the whole model
+};
+
+}  // namespace
+
+void order_calls(const Program& reference, const Dump& dump, std::vector<CandidateTensor>& tensors, const NameMap* map,
+                 std::vector<std::string>& notes) {
+  const CallOrder calls(reference, dump, tensors, map);
+  const CallPermutation order = calls.find();
+  if (order.empty()) return;
+  CallPermutation place(order.size());  // by the port's call: the reference's
+  for (size_t i = 0; i < order.size(); ++i) place[order[i]] = i;
+  const auto modules = calls.calls_a_pass();
+  for (CandidateTensor& tensor : tensors) {
+    const auto of_path = modules.find(tensor.path);
+    if (of_path == modules.end()) continue;
+    const size_t pass = static_cast<size_t>(tensor.call) / of_path->second, group = pass / order.size();
+    const size_t moved = group * order.size() + place[pass % order.size()];
+    tensor.call = static_cast<int>(moved * of_path->second + static_cast<size_t>(tensor.call) % of_path->second);
+  }
+  notes.push_back(fmt::format(
+      "the port makes its calls in another order than the reference, {} of {}: they are compared by content",
+      fmt::join(order, ", "), order.size()));
+}
+
+}  // namespace parity
