@@ -20,7 +20,7 @@ AxisPart part_along(size_t axis, int64_t extent, const Padding& padding) {
   return {static_cast<int64_t>(axis), rows * padding.padded, rows * before, rows * padding.tokens};
 }
 
-struct Shapes {
+struct ShapePair {
   Shape reference, port;
 };
 
@@ -50,26 +50,27 @@ class PaddingFinder {
 
   std::optional<Padding> find() const {
     if (shapes_.empty()) return of_own_names();
-    std::vector<Shapes> different;
-    std::ranges::copy_if(shapes_, std::back_inserter(different), [](const Shapes& s) { return s.reference != s.port; });
+    std::vector<ShapePair> different;
+    std::ranges::copy_if(shapes_, std::back_inserter(different),
+                         [](const ShapePair& s) { return s.reference != s.port; });
     const auto padding = most_of(possible(different), different.size(), [&](const Padding& p) {
-      return std::ranges::count_if(different, [&](const Shapes& s) { return !tokens(s, p).empty(); });
+      return std::ranges::count_if(different, [&](const ShapePair& s) { return !tokens(s, p).empty(); });
     });
     return padding ? by_first_values(*padding) : std::nullopt;
   }
 
  private:
-  static std::vector<AxisPart> tokens(const Shapes& shapes, const Padding& padding) {
+  static std::vector<AxisPart> tokens(const ShapePair& shapes, const Padding& padding) {
     return padding.of_port ? tokens_of(shapes.port, shapes.reference, padding)
                            : tokens_of(shapes.reference, shapes.port, padding);
   }
 
   // The first axis may be the batch's and the last is the features', but where all values have two, tokens and
   // features.
-  static std::set<Padding> possible(const std::vector<Shapes>& different) {
+  static std::set<Padding> possible(const std::vector<ShapePair>& different) {
     std::set<Padding> found;
     const bool rows = std::ranges::all_of(
-        different, [](const Shapes& s) { return std::max(s.reference.size(), s.port.size()) <= 2; });
+        different, [](const ShapePair& s) { return std::max(s.reference.size(), s.port.size()) <= 2; });
     for (const auto& [mine, theirs] : different) {
       const size_t axes = std::min(mine.size(), theirs.size());
       for (size_t back = 2; back <= axes; ++back)  // from the last on: one side may lack the outermost
@@ -153,7 +154,7 @@ class PaddingFinder {
   // Before or behind, if the two agree one way alone.
   std::optional<Padding> where_they_agree(Padding padding, const Boundary& boundary,
                                           const CandidateTensor& tensor) const {
-    const Shapes shapes{boundary.value.shape, tensor.shape};
+    const ShapePair shapes{boundary.value.shape, tensor.shape};
     const at::Tensor mine = stored_value(dump_, boundary.value), theirs = tensor.load();
     padding.outermost = tokens_come_first(padding);
     std::array<bool, 2> agrees{};
@@ -201,7 +202,7 @@ class PaddingFinder {
       for (size_t axis = 0; axis + 1 < shape.size() && shape.size() > 2; ++axis)
         if (shape[axis] == (padding.of_port ? padding.padded : padding.tokens)) first += axis == 0 ? 1 : -1;
     };
-    for (const Shapes& shapes : shapes_) count(shapes.port);
+    for (const ShapePair& shapes : shapes_) count(shapes.port);
     for (const size_t c : own_) count(tensors_[c].shape);
     return first > 0;
   }
@@ -210,7 +211,7 @@ class PaddingFinder {
   const Dump& dump_;
   const RecordedSide port_;
   const std::vector<CandidateTensor>& tensors_;
-  std::vector<Shapes> shapes_;                           // of names that both sides have
+  std::vector<ShapePair> shapes_;                        // of names that both sides have
   std::map<std::pair<std::string, int>, size_t> named_;  // their tensors
   std::vector<size_t> own_;                              // tensors of names of the port's own
 };
