@@ -14,17 +14,20 @@
 namespace parity {
 namespace {
 
+// An axis may hold a batch, the tokens, and heads.
 AxisPart part_along(size_t axis, int64_t extent, const Padding& padding) {
-  const int64_t rows = padding.outermost ? extent / padding.padded : 1;  // of a batch, for each token
+  const int64_t all = extent / padding.padded, outer = padding.outermost ? 1 : padding.batch;
+  const int64_t rows = all % outer == 0 ? all / outer : 1;  // inside each token's
   const int64_t before = padding.in_front ? padding.padded - padding.tokens : 0;
   return {static_cast<int64_t>(axis), rows * padding.padded, rows * before, rows * padding.tokens};
 }
 
 struct ShapePair {
   Shape reference, port;
+  std::string path{};
 };
 
-constexpr size_t kFirst = 8;  // values a side that are looked at under names of the port's own: an embedding is there
+constexpr size_t kFirst = 8;  // values that are looked at: an embedding is among them
 
 // What each side pads, and to what: possible lengths, without the side on which the padding lies.
 std::set<Padding> lengths_between(int64_t reference, int64_t port) {
@@ -45,7 +48,7 @@ class PaddingFinder {
           own_.push_back(path.tensors.at(call));
         else if (const auto other = path.reference.shapes.find(call); other != path.reference.shapes.end())
           named_.emplace(std::pair{path.name, static_cast<int>(call)}, path.tensors.at(call)),
-              shapes_.push_back({other->second, shape});
+              shapes_.push_back({other->second, shape, path.name});
   }
 
   std::optional<Padding> find() const {
@@ -53,6 +56,9 @@ class PaddingFinder {
     std::vector<ShapePair> different;
     std::ranges::copy_if(shapes_, std::back_inserter(different),
                          [](const ShapePair& s) { return s.reference != s.port; });
+    if (different.empty()) return std::nullopt;
+    const std::set<std::string> of_selections = paths_of_selections(reference_);
+    std::erase_if(different, [&](const ShapePair& s) { return of_selections.contains(s.path); });
     const auto padding = most_of(possible(different), different.size(), [&](const Padding& p) {
       return std::ranges::count_if(different, [&](const ShapePair& s) { return !tokens(s, p).empty(); });
     });
@@ -71,7 +77,7 @@ class PaddingFinder {
     std::set<Padding> found;
     const bool rows = std::ranges::all_of(
         different, [](const ShapePair& s) { return std::max(s.reference.size(), s.port.size()) <= 2; });
-    for (const auto& [mine, theirs] : different) {
+    for (const auto& [mine, theirs, path] : different) {
       const size_t axes = std::min(mine.size(), theirs.size());
       for (size_t back = 2; back <= axes; ++back)  // from the last on: one side may lack the outermost
         if (rows || back < std::max(mine.size(), theirs.size()))
@@ -107,8 +113,8 @@ class PaddingFinder {
     for (const Shape& shape : theirs) of_port.add(shape);
     const auto padding = most_of(lengths, static_cast<size_t>(strange), [&](const Padding& p) {
       return std::ranges::count_if(p.of_port ? theirs : mine, [&](const Shape& s) {
-        const KnownShapes &here = p.of_port ? of_port : known, &there = p.of_port ? known : of_port;
-        return !there.has_extents(s) && here.has_extents(s) && there.has_extents(cut(s, tokens_of(s, p)));
+        const KnownShapes& other = p.of_port ? known : of_port;
+        return !other.has_extents(s) && other.has_extents(cut(s, tokens_of(s, p)));
       });
     });
     return padding ? by_first_values(*padding) : std::nullopt;
@@ -157,6 +163,7 @@ class PaddingFinder {
     const ShapePair shapes{boundary.value.shape, tensor.shape};
     const at::Tensor mine = stored_value(dump_, boundary.value), theirs = tensor.load();
     padding.outermost = tokens_come_first(padding);
+    padding.batch = batch_of(padding);
     std::array<bool, 2> agrees{};
     for (const bool in_front : {false, true}) {
       padding.in_front = in_front;
@@ -194,6 +201,18 @@ class PaddingFinder {
       const AxisPart part = part_along(static_cast<size_t>(axis - shape.begin()), padding.padded, padding);
       return axis_part(mask, part).ne(0).all().item<bool>() && axis_part(mask, rest_of(part)).eq(0).all().item<bool>();
     });
+  }
+
+  // The outermost axis of most values whose next one is that of the tokens.
+  int64_t batch_of(const Padding& padding) const {
+    std::map<int64_t, int> votes;
+    const auto count = [&](const Shape& shape) {
+      if (shape.size() > 2 && shape[1] == (padding.of_port ? padding.padded : padding.tokens)) ++votes[shape[0]];
+    };
+    for (const ShapePair& shapes : shapes_) count(shapes.port);
+    for (const size_t c : own_) count(tensors_[c].shape);
+    const auto most = std::ranges::max_element(votes, {}, [](const auto& vote) { return vote.second; });
+    return most == votes.end() ? 1 : most->first;
   }
 
   bool tokens_come_first(const Padding& padding) const {
@@ -234,7 +253,7 @@ std::vector<AxisPart> tokens_of(const Shape& padded, const Shape& shape, const P
 bool padded_otherwise(const Shape& padded, const Shape& shape, const Padding& padding) {
   if (padded.size() != shape.size() || !tokens_of(padded, shape, padding).empty()) return false;
   for (size_t axis = 0; axis < shape.size(); ++axis)
-    if (!tokens_of({padded[axis]}, {shape[axis]}, padding).empty()) return true;
+    if (padded[axis] - shape[axis] == padding.padded - padding.tokens) return true;
   return false;
 }
 

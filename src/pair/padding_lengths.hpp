@@ -16,6 +16,7 @@ struct Padding {
   int64_t padded = 0;      // tokens with the padding
   int64_t tokens = 0;      // and without
   bool in_front = false;   // the padding comes first
+  int64_t batch = 1;       // samples
   bool outermost = false;  // where one axis holds batch and tokens, the tokens are the outer ones
 
   auto operator<=>(const Padding&) const = default;
@@ -29,7 +30,7 @@ std::vector<AxisPart> tokens_of(const Shape& padded, const Shape& shape, const P
 /// one of two, if it is so many rows of a batch. Never the last (of features), unless another is as long (scores).
 std::vector<AxisPart> tokens_of(const Shape& padded, const Padding& padding);
 
-/// Is a shape padded along some axis, but not only so: scores over the tokens and a sink?
+/// Is a shape by the padding longer along some axis, but not only the tokens' (scores over the tokens and a sink)?
 bool padded_otherwise(const Shape& padded, const Shape& shape, const Padding& padding);
 
 Shape cut(const Shape& padded, const std::vector<AxisPart>& parts);
