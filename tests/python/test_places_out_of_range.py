@@ -21,7 +21,7 @@ class Table(torch.nn.Module):
         return self.after(self.table[self.pick(self.scores(x))])
 
 
-def compared(tmp_path, row, fault=1):
+def compared(tmp_path, row, fault=1, last="after"):
     model, x = spread(Table()), torch.randn(9, 16, generator=torch.Generator().manual_seed(0))
     reference = nameless.record(model, tmp_path / "ref.h5", {"x": x})
     with torch.no_grad():
@@ -29,7 +29,7 @@ def compared(tmp_path, row, fault=1):
         places = model.pick(scores)
         after = model.after(model.table[places]) * fault
     places[3] = row
-    port = saved(tmp_path / "port.h5", {"scores": scores.numpy(), "pick": places.numpy(), "after": after.numpy()})
+    port = saved(tmp_path / "port.h5", {"scores": scores.numpy(), "pick": places.numpy(), last: after.numpy()})
     report, _ = nameless.compare(reference, port, tmp_path / "report")
     return report, {op["path"]: op["verdict"] for op in report["ops"]}
 
@@ -43,3 +43,9 @@ def test_places_fail_and_end_nothing(tmp_path):
 
 def test_what_is_behind_them_is_judged(tmp_path):
     assert compared(tmp_path, 77, fault=1.01)[1] == {"scores": "pass", "pick": "fail", "after": "fail"}
+
+
+def test_a_name_of_its_own_is_paired_all_the_same(tmp_path):
+    """What is looked for on the port's values begins where they do not run."""
+    report, verdicts = compared(tmp_path, 77, last="head")
+    assert verdicts["pick"] == "fail" and verdicts["after"] == "pass", (verdicts, report["warnings"])
