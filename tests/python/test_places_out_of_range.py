@@ -45,7 +45,8 @@ def test_what_is_behind_them_is_judged(tmp_path):
     assert compared(tmp_path, 77, fault=1.01)[1] == {"scores": "pass", "pick": "fail", "after": "fail"}
 
 
-def test_a_name_of_its_own_is_paired_all_the_same(tmp_path):
-    """What is looked for on the port's values begins where they do not run."""
-    report, verdicts = compared(tmp_path, 77, last="head")
-    assert verdicts["pick"] == "fail" and verdicts["after"] == "pass", (verdicts, report["warnings"])
+def test_what_is_looked_for_on_the_ports_values_ends_nothing(tmp_path):
+    """A name of its own, and values far off: where a pair is looked for, the reference runs on the port's values, too."""
+    for fault, last in ((1, "head"), (-3, "head"), (-3, "after"), (1.5, "head")):
+        report, verdicts = compared(tmp_path, 77, fault, last)
+        assert verdicts["pick"] == "fail", (fault, last, verdicts, report["warnings"])
