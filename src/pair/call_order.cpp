@@ -1,16 +1,14 @@
 #include "pair/call_order.hpp"
 
-#include <ATen/ops/linalg_vector_norm.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <optional>
 
 #include "pair/call_shapes.hpp"
-#include "pair/limits.hpp"
+#include "pair/permutation.hpp"
 
 namespace parity {
 namespace {
@@ -18,14 +16,6 @@ namespace {
 constexpr size_t kFew = 8;             // calls that may be in any order; more are a sampler's steps, in pairs at most
 constexpr size_t kPathsLookedAt = 64;  // paths: before one that tells lie a time's embedding and what uses it
 constexpr int64_t kTellingElements = 1 << 22;  // of a value: what tells prompts apart is small, latents are not
-
-using CallPermutation = std::vector<size_t>;  // by the reference's call: the port's
-
-CallPermutation as_it_is(size_t calls) {
-  CallPermutation order(calls);
-  std::iota(order.begin(), order.end(), size_t{0});
-  return order;
-}
 
 class CallOrder {
  public:
@@ -40,8 +30,8 @@ class CallOrder {
 
   size_t passes() const { return passes_; }
 
-  // Within each group of so many calls; empty: they are in order, or nothing tells.
-  CallPermutation find() const {
+  // By the reference's call within each group of so many the port's; empty: they are in order, or nothing tells.
+  Permutation find() const {
     if (passes_ < 2) return {};
     std::map<std::string, const CallShapes*> named;
     for (const CallShapes& path : paths_)
@@ -53,7 +43,7 @@ class CallOrder {
       for (const size_t group : {passes_, size_t{2}}) {
         if (group > kFew || passes_ % group != 0) continue;
         const auto order = order_of(*path->second, group);
-        if (order) return *order == as_it_is(group) ? CallPermutation() : *order;
+        if (order) return std::ranges::is_sorted(*order) ? Permutation() : *order;
       }
     }
     return {};
@@ -74,9 +64,7 @@ class CallOrder {
            b.value.elements() <= kTellingElements;
   }
 
-  static double norm(const at::Tensor& x) { return at::linalg_vector_norm(x).item<double>(); }
-
-  std::optional<CallPermutation> order_of(const CallShapes& path, size_t group) const {
+  std::optional<Permutation> order_of(const CallShapes& path, size_t group) const {
     const size_t modules = path.port.times / passes_;
     std::vector<at::Tensor> mine, theirs;
     for (size_t i = 0; i < group; ++i) {
@@ -88,19 +76,7 @@ class CallOrder {
       if (mine.back().sizes() != theirs.back().sizes() || mine.back().sizes() != mine.front().sizes())
         return std::nullopt;
     }
-    CallPermutation order;
-    for (const at::Tensor& value : mine) {
-      std::vector<double> far;
-      for (const at::Tensor& other : theirs) far.push_back(norm(other - value));
-      const auto nearest = std::ranges::min_element(far);
-      if (!(*nearest < kPairLimits.content.same * norm(value))) return std::nullopt;
-      for (const double& distance : far)
-        if (&distance != &*nearest && !(*nearest < kPairLimits.evidence.far_better * distance)) return std::nullopt;
-      order.push_back(static_cast<size_t>(nearest - far.begin()));
-    }
-    CallPermutation sorted = order;
-    std::ranges::sort(sorted);
-    return sorted == as_it_is(group) ? std::optional(order) : std::nullopt;
+    return permutation_by_content(mine, theirs);
   }
 
   const Program& reference_;
@@ -115,9 +91,9 @@ class CallOrder {
 void order_calls(const Program& reference, const Dump& dump, std::vector<CandidateTensor>& tensors, const NameMap* map,
                  std::vector<std::string>& notes) {
   const CallOrder calls(reference, dump, tensors, map);
-  const CallPermutation order = calls.find();
+  const Permutation order = calls.find();
   if (order.empty()) return;
-  CallPermutation place(order.size());  // by the port's call: the reference's
+  Permutation place(order.size());  // by the port's call: the reference's
   for (size_t i = 0; i < order.size(); ++i) place[order[i]] = i;
   const auto modules = calls.calls_a_pass();
   for (CandidateTensor& tensor : tensors) {

@@ -12,11 +12,10 @@
 
 #include "pair/division_axes.hpp"
 #include "pair/limits.hpp"
+#include "pair/permutation.hpp"
 
 namespace parity {
 namespace {
-
-using Permutation = std::vector<size_t>;
 
 bool are_equal(const Extents& extents) {
   return std::ranges::adjacent_find(extents, std::not_equal_to{}) == extents.end();
@@ -125,20 +124,9 @@ class Contents {
   // Which chunk each slice of the whole is.
   std::optional<Permutation> order_of(const Chunks& chunks, const Values& values) const {
     const auto [parts, whole] = both_sides(chunks, values);
-    Permutation order;
-    for (size_t i = 0; i < parts.size(); ++i) {
-      const at::Tensor slice = chunk_of(whole, chunks, i);
-      std::vector<double> far;
-      for (const at::Tensor& part : parts) far.push_back(norm(part - slice));
-      const auto nearest = std::ranges::min_element(far);
-      order.push_back(static_cast<size_t>(nearest - far.begin()));
-      if (!(*nearest < kPairLimits.content.same * norm(slice))) return std::nullopt;
-      for (const double& distance : far)
-        if (&distance != &*nearest && !(*nearest < kPairLimits.evidence.far_better * distance)) return std::nullopt;
-    }
-    Permutation sorted = order;
-    std::ranges::sort(sorted);
-    return std::ranges::adjacent_find(sorted) == sorted.end() ? std::optional(order) : std::nullopt;
+    std::vector<at::Tensor> slices;
+    for (size_t i = 0; i < parts.size(); ++i) slices.push_back(chunk_of(whole, chunks, i));
+    return permutation_by_content(slices, parts);
   }
 
   const Division& division_;

@@ -28,11 +28,12 @@ void keep_tokens(CandidateTensor& tensor, const std::vector<AxisPart>& parts) {
 
 class Unpadding {
  public:
-  Unpadding(Program& reference, std::vector<CandidateTensor>& tensors, const NameMap* map, const Padding& padding)
+  Unpadding(Program& reference, std::vector<CandidateTensor>& tensors, const std::vector<CallShapes>& paths,
+            const Padding& padding)
       : reference_(reference),
         tensors_(tensors),
         padding_(padding),
-        paths_(call_shapes(reference, tensors, map)),
+        paths_(paths),
         of_selections_(paths_of_selections(reference)) {
     for (const CallShapes& path : paths_)
       for (const auto& [call, c] : path.tensors)
@@ -146,7 +147,7 @@ class Unpadding {
   Program& reference_;
   std::vector<CandidateTensor>& tensors_;
   const Padding padding_;
-  const std::vector<CallShapes> paths_;
+  const std::vector<CallShapes>& paths_;
   const std::set<std::string> of_selections_;
   std::map<std::pair<std::string, int>, size_t> named_;  // the port's tensors of the reference's names
   std::set<size_t> left_out_;                            // tensors
@@ -157,9 +158,10 @@ class Unpadding {
 PaddedBoundaries leave_out_padding(Program& reference, const Dump& dump, const RecordedSide& port,
                                    std::vector<CandidateTensor>& tensors, const NameMap* map,
                                    std::vector<std::string>& notes) {
-  const auto padding = find_padding({&reference, &dump}, port, tensors, map);
+  const auto paths = call_shapes(reference, tensors, map);
+  const auto padding = find_padding({&reference, &dump}, port, tensors, paths);
   if (!padding) return {};
-  Unpadding unpadding(reference, tensors, map, *padding);
+  Unpadding unpadding(reference, tensors, paths, *padding);
   PaddedBoundaries padded = unpadding.run();
   notes.push_back(unpadding.note());
   return padded;

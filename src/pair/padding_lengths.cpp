@@ -14,14 +14,6 @@
 namespace parity {
 namespace {
 
-// An axis may hold a batch, the tokens, and heads.
-AxisPart part_along(size_t axis, int64_t extent, const Padding& padding) {
-  const int64_t all = extent / padding.padded, outer = padding.outermost ? 1 : padding.batch;
-  const int64_t rows = all % outer == 0 ? all / outer : 1;  // inside each token's
-  const int64_t before = padding.in_front ? padding.padded - padding.tokens : 0;
-  return {static_cast<int64_t>(axis), rows * padding.padded, rows * before, rows * padding.tokens};
-}
-
 struct ShapePair {
   Shape reference, port;
   std::string path{};
@@ -40,9 +32,9 @@ std::set<Padding> lengths_between(int64_t reference, int64_t port) {
 class PaddingFinder {
  public:
   PaddingFinder(const RecordedSide& reference, const RecordedSide& port, const std::vector<CandidateTensor>& tensors,
-                const NameMap* map)
+                const std::vector<CallShapes>& paths)
       : reference_(*reference.program), dump_(*reference.dump), port_(port), tensors_(tensors) {
-    for (const CallShapes& path : call_shapes(reference_, tensors, map))
+    for (const CallShapes& path : paths)
       for (const auto& [call, shape] : path.port.shapes)
         if (path.own)
           own_.push_back(path.tensors.at(call));
@@ -127,15 +119,20 @@ class PaddingFinder {
   }
 
   // Where the first values that agree have the padding, if it is one: what is masked, or the same in every row.
-  std::optional<Padding> by_first_values(const Padding& padding) const {
+  std::optional<Padding> by_first_values(Padding padding) const {
+    const std::vector<Shape> shapes = shapes_of_port();
+    const int64_t tokens = padding.of_port ? padding.padded : padding.tokens;
+    padding.outermost = tokens_come_first(shapes, tokens);
+    padding.batch = batch_of(shapes, tokens);
     std::optional<Padding> found;
     size_t boundaries = 0;
     for (size_t b = 0; b < reference_.boundaries.size() && boundaries < kFirst; ++b) {
       size_t looked_at = 0;
       for (const size_t c : fitting(reference_.boundaries[b], padding)) {
-        const auto agreeing = where_they_agree(padding, reference_.boundaries[b], tensors_[c]);
+        const at::Tensor mine = stored_value(dump_, reference_.boundaries[b].value), theirs = tensors_[c].load();
+        const auto agreeing = where_they_agree(padding, mine, theirs);
         if (agreeing && !found && is_masked(*agreeing)) return agreeing;
-        if (agreeing && is_constant(*agreeing, reference_.boundaries[b], tensors_[c])) return agreeing;
+        if (agreeing && is_constant(*agreeing, mine, theirs)) return agreeing;
         if (agreeing) found = agreeing;
         if (agreeing || ++looked_at == kFirst) break;
       }
@@ -158,12 +155,8 @@ class PaddingFinder {
   }
 
   // Before or behind, if the two agree one way alone.
-  std::optional<Padding> where_they_agree(Padding padding, const Boundary& boundary,
-                                          const CandidateTensor& tensor) const {
-    const ShapePair shapes{boundary.value.shape, tensor.shape};
-    const at::Tensor mine = stored_value(dump_, boundary.value), theirs = tensor.load();
-    padding.outermost = tokens_come_first(padding);
-    padding.batch = batch_of(padding);
+  static std::optional<Padding> where_they_agree(Padding padding, const at::Tensor& mine, const at::Tensor& theirs) {
+    const ShapePair shapes{mine.sizes().vec(), theirs.sizes().vec()};
     std::array<bool, 2> agrees{};
     for (const bool in_front : {false, true}) {
       padding.in_front = in_front;
@@ -178,10 +171,10 @@ class PaddingFinder {
   }
 
   // The same in every row of the padding, of which there are several.
-  bool is_constant(const Padding& padding, const Boundary& boundary, const CandidateTensor& tensor) const {
-    const auto parts = tokens({boundary.value.shape, tensor.shape}, padding);
+  static bool is_constant(const Padding& padding, const at::Tensor& mine, const at::Tensor& theirs) {
+    const auto parts = tokens({mine.sizes().vec(), theirs.sizes().vec()}, padding);
     if (parts.size() != 1 || padding.padded < padding.tokens + 2) return false;
-    const at::Tensor whole = padding.of_port ? tensor.load() : stored_value(dump_, boundary.value);
+    const at::Tensor& whole = padding.of_port ? theirs : mine;
     const AxisPart rest = rest_of(parts[0]);
     const int64_t rows = parts[0].of / padding.padded;  // of a batch, for each token
     const at::Tensor padded = axis_part(whole, rest).unflatten(rest.axis, {-1, rest.length / rows, rows});
@@ -203,26 +196,28 @@ class PaddingFinder {
     });
   }
 
+  std::vector<Shape> shapes_of_port() const {
+    std::vector<Shape> shapes;
+    for (const ShapePair& pair : shapes_) shapes.push_back(pair.port);
+    for (const size_t c : own_) shapes.push_back(tensors_[c].shape);
+    std::erase_if(shapes, [](const Shape& shape) { return shape.size() < 3; });
+    return shapes;
+  }
+
   // The outermost axis of most values whose next one is that of the tokens.
-  int64_t batch_of(const Padding& padding) const {
+  static int64_t batch_of(const std::vector<Shape>& shapes, int64_t tokens) {
     std::map<int64_t, int> votes;
-    const auto count = [&](const Shape& shape) {
-      if (shape.size() > 2 && shape[1] == (padding.of_port ? padding.padded : padding.tokens)) ++votes[shape[0]];
-    };
-    for (const ShapePair& shapes : shapes_) count(shapes.port);
-    for (const size_t c : own_) count(tensors_[c].shape);
+    for (const Shape& shape : shapes)
+      if (shape[1] == tokens) ++votes[shape[0]];
     const auto most = std::ranges::max_element(votes, {}, [](const auto& vote) { return vote.second; });
     return most == votes.end() ? 1 : most->first;
   }
 
-  bool tokens_come_first(const Padding& padding) const {
+  static bool tokens_come_first(const std::vector<Shape>& shapes, int64_t tokens) {
     int first = 0;
-    const auto count = [&](const Shape& shape) {
-      for (size_t axis = 0; axis + 1 < shape.size() && shape.size() > 2; ++axis)
-        if (shape[axis] == (padding.of_port ? padding.padded : padding.tokens)) first += axis == 0 ? 1 : -1;
-    };
-    for (const ShapePair& shapes : shapes_) count(shapes.port);
-    for (const size_t c : own_) count(tensors_[c].shape);
+    for (const Shape& shape : shapes)
+      for (size_t axis = 0; axis + 1 < shape.size(); ++axis)
+        if (shape[axis] == tokens) first += axis == 0 ? 1 : -1;
     return first > 0;
   }
 
@@ -237,56 +232,9 @@ class PaddingFinder {
 
 }  // namespace
 
-std::vector<AxisPart> tokens_of(const Shape& padded, const Shape& shape, const Padding& padding) {
-  std::vector<AxisPart> parts;
-  const size_t lacking = padded.size() - std::min(padded.size(), shape.size());  // outermost axes of the other
-  for (size_t axis = lacking; axis < padded.size(); ++axis) {
-    const int64_t with = padded[axis], without = shape[axis + shape.size() - padded.size()];
-    if (with == without || with == 1 || without == 1) continue;
-    const int64_t rows = with / padding.padded;
-    if (rows * padding.padded != with || rows * padding.tokens != without) return {};
-    parts.push_back(part_along(axis, with, padding));
-  }
-  return parts;
-}
-
-bool padded_otherwise(const Shape& padded, const Shape& shape, const Padding& padding) {
-  if (padded.size() != shape.size() || !tokens_of(padded, shape, padding).empty()) return false;
-  for (size_t axis = 0; axis < shape.size(); ++axis)
-    if (padded[axis] - shape[axis] == padding.padded - padding.tokens) return true;
-  return false;
-}
-
-std::vector<AxisPart> tokens_of(const Shape& padded, const Padding& padding) {
-  std::vector<AxisPart> parts;
-  for (size_t axis = 0; axis < padded.size(); ++axis) {
-    const bool last = axis + 1 == padded.size() && padded.size() > 1;
-    if (padded[axis] == padding.padded && (!last || !parts.empty()))
-      parts.push_back(part_along(axis, padded[axis], padding));
-  }
-  if (parts.empty() && padded.size() == 2 && padded[0] % padding.padded == 0)
-    parts.push_back(part_along(0, padded[0], padding));
-  return parts;
-}
-
-at::Tensor cut_values(at::Tensor value, const std::vector<AxisPart>& parts) {
-  for (const AxisPart& part : parts) value = axis_part(value, part);
-  return value;
-}
-
-Shape cut(const Shape& padded, const std::vector<AxisPart>& parts) {
-  Shape shape = padded;
-  for (const AxisPart& part : parts) shape[part.axis] = shape[part.axis] / part.of * part.length;
-  return shape;
-}
-
-AxisPart rest_of(const AxisPart& part) {
-  return {part.axis, part.of, part.begin > 0 ? 0 : part.length, part.of - part.length};
-}
-
 std::optional<Padding> find_padding(const RecordedSide& reference, const RecordedSide& port,
-                                    const std::vector<CandidateTensor>& tensors, const NameMap* map) {
-  return PaddingFinder(reference, port, tensors, map).find();
+                                    const std::vector<CandidateTensor>& tensors, const std::vector<CallShapes>& paths) {
+  return PaddingFinder(reference, port, tensors, paths).find();
 }
 
 }  // namespace parity
