@@ -1,20 +1,22 @@
 #include "pair/inserted_ops.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <utility>
-
-#include "trace/flow.hpp"
 
 namespace parity {
 namespace {
 
 using json = nlohmann::json;
 
-void rename(json& node, int64_t from, int64_t to) {
-  if (node.is_object() && node.contains("v") && node["v"] == from) node["v"] = to;
+void rename(json& node, const std::unordered_map<int64_t, int64_t>& names) {
+  if (node.is_object() && node.contains("v") && node["v"].is_number_integer())
+    if (const auto name = names.find(node["v"].get<int64_t>()); name != names.end()) node["v"] = name->second;
   if (node.is_structured())
-    for (json& child : node) rename(child, from, to);
+    for (json& child : node) rename(child, names);
 }
 
 }  // namespace
@@ -30,19 +32,16 @@ std::set<int64_t> values_from(const Program& program, std::set<int64_t> values) 
   return values;
 }
 
-OpInserter::OpInserter(Program& program, std::string label) : program_(program), label_(std::move(label)) {
-  const Flow flow = analyse_flow(program);
-  for (const auto& [id, root] : flow.root) next_id_ = std::max(next_id_, id + 1);
+OpInserter::OpInserter(Program& program, std::string label)
+    : program_(program), label_(std::move(label)), flow_(analyse_flow(program)) {
+  for (const auto& [id, root] : flow_.root) next_id_ = std::max(next_id_, id + 1);
+  for (size_t i = 0; i < flow_.ops.size(); ++i)
+    for (const int64_t id : flow_.ops[i].fresh) made_by_.emplace(id, static_cast<int>(i));
 }
 
 int OpInserter::op_that_makes(int64_t id) const {
-  const Flow flow = analyse_flow(program_);
-  for (size_t i = 0; i < flow.ops.size(); ++i) {
-    const auto& fresh = flow.ops[i].fresh;
-    if (std::find(fresh.begin(), fresh.end(), id) != fresh.end())
-      return flow.written_from(id, static_cast<int>(i)) ? -1 : static_cast<int>(i);
-  }
-  return -1;
+  const auto op = made_by_.find(id);
+  return op == made_by_.end() || flow_.written_from(id, op->second) ? -1 : op->second;
 }
 
 Value OpInserter::fresh(const Value& like, std::vector<int64_t> shape) {
@@ -80,34 +79,65 @@ Value OpInserter::recorded(const Value& whole, std::vector<int64_t> shape, std::
 }
 
 void OpInserter::insert(const Value& whole, const Value& part, const Value& instead, int before, std::vector<Op> ops) {
-  const int after = op_that_makes(whole.id) + 1, more = static_cast<int>(ops.size());
-  go_on_from(whole.id, instead.id, static_cast<size_t>(after));
   for (Op& op : ops) op.stands_for = whole.id;
-  program_.ops.insert(program_.ops.begin() + after, std::make_move_iterator(ops.begin()),
-                      std::make_move_iterator(ops.end()));
-  for (ModuleCall& call : program_.calls) {
-    if (call.begin >= after) call.begin += more;
-    if (call.end >= after) call.end += more;
-  }
-  for (Leaf& leaf : program_.leaves)
-    if (leaf.position >= after) leaf.position += more;
-  for (Boundary& boundary : program_.boundaries) {
-    if (boundary.position >= after) boundary.position += boundary.position == after ? before : more;
-    if (boundary.value.id == whole.id) boundary.value = part;
-  }
-  for (const Value& value : std::exchange(recorded_, {})) {
-    const auto place = std::ranges::upper_bound(program_.leaves, after, {}, &Leaf::position);
-    Leaf& leaf = *program_.leaves.insert(place, Leaf());
-    leaf.value = value, leaf.position = after;
-  }
-  parts_.insert(part.id);
+  instead_.emplace(whole.id, instead.id);
+  insertions_.push_back(
+      {whole.id, part, op_that_makes(whole.id) + 1, before, std::move(ops), std::exchange(recorded_, {})});
 }
 
-void OpInserter::go_on_from(int64_t whole, int64_t instead, size_t after) {
-  for (size_t i = after; i < program_.ops.size(); ++i) {
-    rename(program_.ops[i].args, whole, instead);
-    rename(program_.ops[i].kwargs, whole, instead);
+void OpInserter::apply() {
+  std::ranges::stable_sort(insertions_, {}, &Insertion::after);
+  std::vector<int> before(program_.ops.size() + 2);  // by position: ops that are inserted before it
+  for (const Insertion& insertion : insertions_) before[insertion.after + 1] += static_cast<int>(insertion.ops.size());
+  std::partial_sum(before.begin(), before.end(), before.begin());
+  for (ModuleCall& call : program_.calls) call.begin += before[call.begin + 1], call.end += before[call.end + 1];
+  for (Leaf& leaf : program_.leaves) leaf.position += before[leaf.position + 1];
+  move_boundaries(before);
+  insert_ops();
+  std::ranges::stable_sort(program_.leaves, {}, &Leaf::position);
+  insertions_.clear();
+}
+
+// Behind their parts, and in the order that they have.
+void OpInserter::move_boundaries(const std::vector<int>& before) {
+  std::unordered_map<int64_t, std::pair<const Insertion*, int>> found;  // by the whole: and where the part is there
+  std::map<int, int> there;                                             // ops that are inserted at a position
+  for (const Insertion& insertion : insertions_) {
+    const int begin = insertion.after + before[insertion.after] + there[insertion.after];
+    found.emplace(insertion.whole, std::pair{&insertion, begin + insertion.before});
+    there[insertion.after] += static_cast<int>(insertion.ops.size());
   }
+  int last = -1, moved = -1;  // positions of the boundary before
+  for (Boundary& boundary : program_.boundaries) {
+    const int position = boundary.position;
+    boundary.position += before[position];
+    if (const auto part = found.find(boundary.value.id); part != found.end()) {
+      const auto& [insertion, place] = part->second;
+      boundary.value = insertion->part;
+      if (position == insertion->after) boundary.position = place;
+    }
+    if (position == last) boundary.position = std::max(boundary.position, moved);
+    last = position, moved = boundary.position;
+  }
+}
+
+void OpInserter::insert_ops() {
+  std::vector<Op> ops;
+  auto next = insertions_.begin();
+  for (size_t i = 0; i <= program_.ops.size(); ++i) {
+    for (; next != insertions_.end() && next->after == static_cast<int>(i); ++next) {
+      for (const Value& value : next->recorded) {
+        Leaf& leaf = program_.leaves.emplace_back();
+        leaf.value = value, leaf.position = static_cast<int>(ops.size());
+      }
+      std::ranges::move(next->ops, std::back_inserter(ops));
+    }
+    if (i == program_.ops.size()) break;
+    rename(program_.ops[i].args, instead_);
+    rename(program_.ops[i].kwargs, instead_);
+    ops.push_back(std::move(program_.ops[i]));
+  }
+  program_.ops = std::move(ops);
 }
 
 }  // namespace parity

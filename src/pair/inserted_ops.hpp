@@ -2,12 +2,15 @@
 #pragma once
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
+#include "trace/flow.hpp"
 #include "trace/program.hpp"
 
 namespace parity {
 
+/// Indices of ops and positions are those of the program as it was, until `apply`: in one pass, however many there are.
 class OpInserter {
  public:
   /// `label`: the inserted ops' paths begin with it.
@@ -26,16 +29,29 @@ class OpInserter {
   /// Behind the op that makes `whole`. Boundaries of it are of `part`, which the first `before` ops make; what is
   /// computed from `whole` is computed from `instead`. Boundaries keep their indices.
   void insert(const Value& whole, const Value& part, const Value& instead, int before, std::vector<Op> ops);
-  bool is_part(int64_t id) const { return parts_.contains(id); }
-  const std::set<int64_t>& parts() const { return parts_; }
+  /// All that was inserted is in the program.
+  void apply();
+  bool has_part_of(int64_t whole) const { return instead_.contains(whole); }
 
  private:
-  void go_on_from(int64_t whole, int64_t instead, size_t after);
+  struct Insertion {
+    int64_t whole = 0;
+    Value part;
+    int after = 0, before = 0;  // position; its ops that make the part
+    std::vector<Op> ops;
+    std::vector<Value> recorded;  // that they read
+  };
+
+  void move_boundaries(const std::vector<int>& before);
+  void insert_ops();
 
   Program& program_;
   std::string label_;
+  const Flow flow_;
+  std::unordered_map<int64_t, int> made_by_;  // the op, by its result
   int64_t next_id_ = 0;
-  std::set<int64_t> parts_;
+  std::unordered_map<int64_t, int64_t> instead_;  // by the whole
+  std::vector<Insertion> insertions_;
   std::vector<Value> recorded_;  // read by the ops that are inserted next
 };
 

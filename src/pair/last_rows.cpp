@@ -11,13 +11,13 @@ using json = nlohmann::json;
 
 constexpr int kBefore = 2;  // of the inserted ops run before the row is there
 
-// The boundary's last row as a value of its own, and what is computed from the whole computed from that. Nothing where
-// it is no op's result, or something writes to its memory.
-void take(Program& program, OpInserter& rows, size_t b, int64_t axis, int64_t tokens) {
+// The boundary's last row as a value of its own, and what is computed from the whole computed from that. Its id; none
+// where it is no op's result, or something writes to its memory.
+std::optional<int64_t> take(Program& program, OpInserter& rows, size_t b, int64_t axis, int64_t tokens) {
   const Value whole = program.boundaries[b].value;
-  if (rows.is_part(whole.id)) return;  // another name of one
+  if (rows.has_part_of(whole.id)) return std::nullopt;  // another name of one
   const int op = rows.op_that_makes(whole.id);
-  if (op < 0) return;
+  if (op < 0) return std::nullopt;
   const int64_t count = whole.shape[axis];
   std::vector<int64_t> shape = whole.shape;
   shape[axis] = count / tokens;  // a row a prompt
@@ -33,6 +33,7 @@ void take(Program& program, OpInserter& rows, size_t b, int64_t axis, int64_t to
                rows.made("unsqueeze", {argument(row), axis + 1}, apart, op),
                rows.made("expand", {argument(apart), wide.shape}, wide, op), rows.contiguous_clone(wide, full, op),
                rows.made("view", {argument(full), whole.shape}, repeated, op)});
+  return row.id;
 }
 
 // What was recorded of the other rows does not come out any more.
@@ -65,11 +66,14 @@ std::vector<bool> computed_from(const Program& program, const std::set<size_t>& 
 void go_on_from_last_rows(Program& program, const LastRows& last, const std::vector<bool>* marked) {
   const std::vector<bool> follows = computed_from(program, last.first);
   OpInserter rows(program, "~last token");
+  std::set<int64_t> taken;
   for (size_t b = 0; b < follows.size(); ++b) {
     const auto axis = axis_of_tokens(program.boundaries[b].value.shape, last.tokens);
-    if (axis && follows[b] && (marked == nullptr || (*marked)[b])) take(program, rows, b, *axis, last.tokens);
+    if (axis && follows[b] && (marked == nullptr || (*marked)[b]))
+      if (const auto row = take(program, rows, b, *axis, last.tokens)) taken.insert(*row);
   }
-  forget_recorded(program, rows.parts());
+  rows.apply();
+  forget_recorded(program, taken);
 }
 
 }  // namespace parity

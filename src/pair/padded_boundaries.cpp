@@ -15,7 +15,7 @@ class Tokens {
 
   void take(size_t b, const std::vector<AxisPart>& parts) {
     const Value whole = program_.boundaries[b].value;
-    if (inserter_.is_part(whole.id)) return;  // another name of one
+    if (inserter_.has_part_of(whole.id)) return;  // another name of one
     op_ = inserter_.op_that_makes(whole.id);
     if (op_ < 0) return;
     ops_.clear();
@@ -103,8 +103,9 @@ std::set<size_t> go_on_from_tokens(Program& program, const PaddedBoundaries& pad
   std::set<size_t> changed;
   for (const auto& [b, parts] : padded) {
     tokens.take(b, parts);
-    if (inserter.is_part(program.boundaries[b].value.id)) changed.insert(b);
+    if (inserter.has_part_of(program.boundaries[b].value.id)) changed.insert(b);
   }
+  inserter.apply();
   return changed;
 }
 
