@@ -1,10 +1,9 @@
 """One side pads its tokens: to a static shape, as ports to XLA and TensorRT do, or to a text encoder's longest, as pipelines do."""
 import nameless
-import parity_probe
 import pytest
 import torch
 import transformers
-from spread_models import IDS, gpt2, judged, spread
+from spread_models import IDS, gpt2, judged, saved, spread
 from test_chunks import umt5
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
@@ -70,11 +69,8 @@ def test_under_names_of_its_own(in_front, who, tmp_path):
     assert report["counts"]["pass"] > 25, report["counts"]
 
 
-def saved(file, values):
-    with parity_probe.Writer(file) as writer:
-        for path, value in values:
-            writer.write(path, value)
-    return file
+def of_modules(file):
+    return {path: value for path, _, value in nameless.boundaries(file) if not path.startswith("op ")}
 
 
 @pytest.mark.parametrize("who", ["port", "reference"])
@@ -83,8 +79,8 @@ def test_without_the_axis_of_the_batch(who, tmp_path):
     one = {key: value[:1] for key, value in padded().items()}
     files = [nameless.record(gpt2(), tmp_path / f"{name}.h5", arguments) for name, arguments in (("as it is", {"input_ids": IDS[:1]}), ("padded", one))]
     reference, port = files if who == "port" else files[::-1]
-    of_modules = [(path, value[0]) for path, _, value in nameless.boundaries(port) if not path.startswith("op ") and len(value) == 1]
-    report, red = judged(reference, saved(tmp_path / "port.h5", of_modules), tmp_path)
+    without = {path: value[0] for path, value in of_modules(port).items() if len(value) == 1}
+    report, red = judged(reference, saved(tmp_path / "port.h5", without), tmp_path)
     assert report["verdict"] == "pass", red
     assert report["counts"]["pass"] > 25, report["counts"]
 
@@ -123,7 +119,7 @@ def test_positions_that_count_the_padding_are_found(tmp_path):
 
 def test_rows_of_another_content_are_no_padding(tmp_path):
     reference, port = both(gpt2, tmp_path, "port")
-    turned = [(path, value[:, ::-1].copy() if value.ndim == 3 else value) for path, _, value in nameless.boundaries(port)]
+    turned = {path: value[:, ::-1] if value.ndim == 3 else value for path, value in of_modules(port).items()}
     report, red = judged(reference, saved(tmp_path / "turned.h5", turned), tmp_path)
     assert {op["verdict"] for path, op in red.items() if "/" not in path} == {"shape"}, red
 
