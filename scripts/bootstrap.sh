@@ -17,9 +17,11 @@ say() { printf '\033[2m[%s]\033[0m %s\n' "parity-check" "$*" >&2; }
 die() { printf 'parity-check: %s\n' "$*" >&2; exit 2; }
 
 install_packages() {  # the named Debian packages that are missing
-  local missing=() name
+  local missing=() name installed
+  # Asked once: dpkg-query reads its whole list each time, .35 s of each start for 26 packages. Nothing but "missing" where it knows none of them.
+  installed=$(dpkg-query -W -f='${Package} ${Status}\n' "$@" 2>/dev/null || true)
   for name in "$@"; do
-    dpkg-query -W -f='${Status}' "$name" 2>/dev/null | grep -q 'install ok installed' || missing+=("$name")
+    [[ $'\n'$installed$'\n' == *$'\n'"$name install ok installed"$'\n'* ]] || missing+=("$name")
   done
   ((${#missing[@]} == 0)) && return
   local command=(apt-get install -y --no-install-recommends "${missing[@]}") prefix=()
