@@ -1,4 +1,5 @@
 """mpirun -n N parity-check compare: the report of one process, and a killed rank is told."""
+import contextlib
 import itertools
 import os
 import pathlib
@@ -9,7 +10,7 @@ import subprocess
 import time
 
 import pytest
-from finished_work import finish, record_pair, report, start, units_of
+from finished_work import SECONDS, finish, record_pair, report, start, units_of
 
 pytestmark = pytest.mark.skipif(shutil.which("mpirun") is None, reason="needs mpirun (apt-get install openmpi-bin)")
 
@@ -78,13 +79,12 @@ class InSteps:
         for rank in ranks or self.ranks:
             os.kill(self.ranks[rank], number)
 
-    def run_until(self, done, rarely=None):
-        """5 ms at a time, with pauses for whoever else is here; the rank `rarely` in each tenth of them alone. Both are stopped then."""
+    def run_until(self, done, rarely=set):
+        """5 ms at a time, with pauses for whoever else is here; the ranks in `rarely()` in each hundredth of them alone. Both are stopped then."""
         for step in itertools.count():
             if done():
                 return
-            assert self.process.poll() is None, finish(self.process)
-            ranks = [rank for rank in self.ranks if rank != rarely or step % 10 == 0]
+            ranks = [rank for rank in self.ranks if rank not in rarely() or step % 100 == 99]
             self.signal(signal.SIGCONT, *ranks)
             time.sleep(.005)
             self.signal(signal.SIGSTOP, *ranks)
@@ -93,32 +93,50 @@ class InSteps:
     def written(self):
         return units_of(self.file).read_text(errors="replace") if units_of(self.file).exists() else ""
 
+    def takers(self):
+        return {int(rank) for rank in re.findall(r"^take (\d)", self.written(), re.M)}
+
     def finished(self):
         return self.written().count("\nunit ")
 
+    def kill(self):
+        for pid in self.ranks.values():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.process.communicate(timeout=SECONDS)
 
-def test_both_ranks_work(pair, tmp_path):
-    two = InSteps(pair, tmp_path / "r.json")
-    two.run_until(lambda: set(re.findall(r"^take (\d)", two.written(), re.M)) == {"0", "1"})
+
+def both_at_work(pair, folder, most):
+    """InSteps with units taken by both ranks and 6 to `most` finished. Begun again where 5 ms became .3 s and one did most of them: Linux held SIGSTOP back."""
+    for attempt in range(20):
+        file = folder / str(attempt) / "r.json"
+        file.parent.mkdir()
+        two = InSteps(pair, file)
+        with contextlib.suppress(ProcessLookupError):  # a rank has ended
+            two.run_until(lambda: two.takers() == {0, 1}, rarely=two.takers)
+            two.run_until(lambda: two.finished() >= 6 and file.exists())
+            if two.finished() <= most:
+                return two
+        two.kill()
+    raise AssertionError(f"one rank did nearly everything in each of {attempt + 1} runs")
+
+
+def test_both_ranks_work(pair, whole, tmp_path):
+    two = both_at_work(pair, tmp_path, len(whole["ops"]) - 1)
     two.signal(signal.SIGCONT)
-    assert finish(two.process)[0] == 1
+    assert finish(two.process)[0] == 1 and report(two.file) == whole
 
 
 @pytest.mark.parametrize("victim", [1, 0])
 def test_a_killed_rank_is_told_and_the_rest_can_go_on(pair, whole, tmp_path, victim):
-    file = tmp_path / "r.json"
-    two = InSteps(pair, file)
-    two.run_until(two.written)
-    two.run_until(lambda: "\nhere 1\n" in two.written(), rarely=0)  # which was two thirds through while 1 was loading LibTorch
-    two.run_until(lambda: two.finished() >= 6 and file.exists())
-    assert 6 <= two.finished() < len(whole["ops"]) / 2
+    two = both_at_work(pair, tmp_path, len(whole["ops"]) / 2)
     two.signal(signal.SIGKILL, victim)
     two.signal(signal.SIGCONT, 1 - victim)
     status, err = finish(two.process)
     assert status != 0
     assert len([line for line in err.splitlines() if line.startswith("parity-check:") and f"rank {victim} was killed" in line]) == 1, err
-    assert report(file)["ops"][-1]["path"] == "(interrupted)"
-    assert finish(start(pair, file, "--resume"))[0] == 1 and report(file) == whole
+    assert report(two.file)["ops"][-1]["path"] == "(interrupted)"
+    assert finish(start(pair, two.file, "--resume"))[0] == 1 and report(two.file) == whole
 
 
 def test_bad_input_is_one_line(pair, tmp_path):
