@@ -24,10 +24,6 @@ kernels::BlockBits compare_bits(at::ScalarType dtype, const void* r, const void*
   }
 }
 
-const char* at_element(const at::Tensor& t, int64_t begin) {
-  return static_cast<const char*>(t.const_data_ptr()) + begin * t.element_size();
-}
-
 /// Equal bits and ULP of the finite pairs left in `s`, when the candidate survives rounding to the reference's dtype.
 template <class T>
 void add_bits(at::ScalarType dtype, int64_t finite, const BlockScratch<T>& s, Totals<T>& out) {

@@ -19,6 +19,11 @@ inline constexpr int64_t kThreadShare = 64 * kBlock;  // what one thread takes a
 /// pairs. Throws Error for layouts and dtypes without a meaning here (sparse, quantised).
 at::Tensor dense_reals(const at::Tensor& tensor, const char* side);
 
+/// The address of element `begin` of a tensor from `dense_reals`.
+inline const char* at_element(const at::Tensor& dense, int64_t begin) {
+  return static_cast<const char*>(dense.const_data_ptr()) + begin * dense.element_size();
+}
+
 /// Elements [begin, begin + n) of a tensor from `dense_reals`, exactly, as T: double for floats, long double (64 bits
 /// of significand) for anything.
 template <class T>

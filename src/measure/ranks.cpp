@@ -33,8 +33,7 @@ std::vector<double> sample(const at::Tensor& reference, const at::Tensor& candid
     std::array<double, kRunLength> r, c;
     for (int64_t run = first; run < last; ++run) {
       const int64_t begin = begin_of(run), ahead = begin_of(std::min(run + kAhead, last - 1));
-      for (const at::Tensor* side : {&reference, &candidate})
-        __builtin_prefetch(static_cast<const char*>(side->const_data_ptr()) + ahead * side->element_size());
+      for (const at::Tensor* side : {&reference, &candidate}) __builtin_prefetch(at_element(*side, ahead));
       load(reference, begin, kRunLength, r.data());
       load(candidate, begin, kRunLength, c.data());
       for (size_t i = 0; i < kRunLength; ++i) out[static_cast<size_t>(run * kRunLength) + i] = std::abs(c[i] - r[i]);

@@ -100,6 +100,14 @@ std::vector<CallShapes> call_shapes(const Program& reference, const std::vector<
   return paths;
 }
 
+NamedTensors named_tensors(const std::vector<CallShapes>& paths) {
+  NamedTensors named;
+  for (const CallShapes& path : paths)
+    for (const auto& [call, c] : path.tensors)
+      if (!path.own) named.emplace(std::pair{path.name, static_cast<int>(call)}, c);
+  return named;
+}
+
 std::vector<Calls> reference_calls(const Program& reference) {
   std::vector<Calls> calls;
   for (auto& [name, path] : by_path(reference)) calls.push_back(path.calls);

@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "pair/candidate.hpp"
@@ -37,6 +38,10 @@ struct CallShapes {
 /// lays out otherwise, and ops whose names the reference has not.
 std::vector<CallShapes> call_shapes(const Program& reference, const std::vector<CandidateTensor>& tensors,
                                     const NameMap* map);
+
+/// The port's tensors of the reference's names, by path and call.
+using NamedTensors = std::map<std::pair<std::string, int>, size_t>;
+NamedTensors named_tensors(const std::vector<CallShapes>& paths);
 
 /// Of each path of the reference.
 std::vector<Calls> reference_calls(const Program& reference);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <utility>
@@ -86,9 +85,15 @@ void OpInserter::insert(const Value& whole, const Value& part, const Value& inst
 }
 
 void OpInserter::apply() {
+  if (insertions_.empty()) return;
   std::ranges::stable_sort(insertions_, {}, &Insertion::after);
   std::vector<int> before(program_.ops.size() + 2);  // by position: ops that are inserted before it
-  for (const Insertion& insertion : insertions_) before[insertion.after + 1] += static_cast<int>(insertion.ops.size());
+  int inserted = 0;
+  for (Insertion& insertion : insertions_) {
+    insertion.begin = insertion.after + inserted;
+    inserted += static_cast<int>(insertion.ops.size());
+    before[insertion.after + 1] += static_cast<int>(insertion.ops.size());
+  }
   std::partial_sum(before.begin(), before.end(), before.begin());
   for (ModuleCall& call : program_.calls) call.begin += before[call.begin + 1], call.end += before[call.end + 1];
   for (Leaf& leaf : program_.leaves) leaf.position += before[leaf.position + 1];
@@ -100,21 +105,16 @@ void OpInserter::apply() {
 
 // Behind their parts, and in the order that they have.
 void OpInserter::move_boundaries(const std::vector<int>& before) {
-  std::unordered_map<int64_t, std::pair<const Insertion*, int>> found;  // by the whole: and where the part is there
-  std::map<int, int> there;                                             // ops that are inserted at a position
-  for (const Insertion& insertion : insertions_) {
-    const int begin = insertion.after + before[insertion.after] + there[insertion.after];
-    found.emplace(insertion.whole, std::pair{&insertion, begin + insertion.before});
-    there[insertion.after] += static_cast<int>(insertion.ops.size());
-  }
+  std::unordered_map<int64_t, const Insertion*> found;  // by the whole
+  for (const Insertion& insertion : insertions_) found.emplace(insertion.whole, &insertion);
   int last = -1, moved = -1;  // positions of the boundary before
   for (Boundary& boundary : program_.boundaries) {
     const int position = boundary.position;
     boundary.position += before[position];
     if (const auto part = found.find(boundary.value.id); part != found.end()) {
-      const auto& [insertion, place] = part->second;
-      boundary.value = insertion->part;
-      if (position == insertion->after) boundary.position = place;
+      const Insertion& insertion = *part->second;
+      boundary.value = insertion.part;
+      if (position == insertion.after) boundary.position = insertion.begin + insertion.before;
     }
     if (position == last) boundary.position = std::max(boundary.position, moved);
     last = position, moved = boundary.position;
@@ -123,20 +123,23 @@ void OpInserter::move_boundaries(const std::vector<int>& before) {
 
 void OpInserter::insert_ops() {
   std::vector<Op> ops;
-  auto next = insertions_.begin();
-  for (size_t i = 0; i <= program_.ops.size(); ++i) {
-    for (; next != insertions_.end() && next->after == static_cast<int>(i); ++next) {
-      for (const Value& value : next->recorded) {
-        Leaf& leaf = program_.leaves.emplace_back();
-        leaf.value = value, leaf.position = static_cast<int>(ops.size());
-      }
-      std::ranges::move(next->ops, std::back_inserter(ops));
+  auto next = program_.ops.begin();
+  const auto take_until = [&](std::ptrdiff_t end) {
+    for (; next != program_.ops.begin() + end; ++next) {
+      rename(next->args, instead_);
+      rename(next->kwargs, instead_);
+      ops.push_back(std::move(*next));
     }
-    if (i == program_.ops.size()) break;
-    rename(program_.ops[i].args, instead_);
-    rename(program_.ops[i].kwargs, instead_);
-    ops.push_back(std::move(program_.ops[i]));
+  };
+  for (Insertion& insertion : insertions_) {
+    take_until(insertion.after);
+    for (const Value& value : insertion.recorded) {
+      Leaf& leaf = program_.leaves.emplace_back();
+      leaf.value = value, leaf.position = insertion.begin;
+    }
+    std::ranges::move(insertion.ops, std::back_inserter(ops));
   }
+  take_until(std::ssize(program_.ops));
   program_.ops = std::move(ops);
 }
 

@@ -40,6 +40,7 @@ class OpInserter {
     int after = 0, before = 0;  // position; its ops that make the part
     std::vector<Op> ops;
     std::vector<Value> recorded;  // that they read
+    int begin = 0;                // of its ops, in the program with all that is inserted
   };
 
   void move_boundaries(const std::vector<int>& before);

@@ -98,6 +98,7 @@ class Tokens {
 }  // namespace
 
 std::set<size_t> go_on_from_tokens(Program& program, const PaddedBoundaries& padded) {
+  if (padded.empty()) return {};
   OpInserter inserter(program, "~without padding");
   Tokens tokens(program, inserter);
   std::set<size_t> changed;

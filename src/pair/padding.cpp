@@ -29,16 +29,13 @@ void keep_tokens(CandidateTensor& tensor, const std::vector<AxisPart>& parts) {
 class Unpadding {
  public:
   Unpadding(Program& reference, std::vector<CandidateTensor>& tensors, const std::vector<CallShapes>& paths,
-            const Padding& padding)
+            const std::set<std::string>& of_selections, const Padding& padding)
       : reference_(reference),
         tensors_(tensors),
         padding_(padding),
         paths_(paths),
-        of_selections_(paths_of_selections(reference)) {
-    for (const CallShapes& path : paths_)
-      for (const auto& [call, c] : path.tensors)
-        if (!path.own) named_.emplace(std::pair{path.name, static_cast<int>(call)}, c);
-  }
+        of_selections_(of_selections),
+        named_(named_tensors(paths)) {}
 
   PaddedBoundaries run() {
     leave_out_what_has_no_counterpart();
@@ -148,9 +145,9 @@ class Unpadding {
   std::vector<CandidateTensor>& tensors_;
   const Padding padding_;
   const std::vector<CallShapes>& paths_;
-  const std::set<std::string> of_selections_;
-  std::map<std::pair<std::string, int>, size_t> named_;  // the port's tensors of the reference's names
-  std::set<size_t> left_out_;                            // tensors
+  const std::set<std::string>& of_selections_;
+  const NamedTensors named_;
+  std::set<size_t> left_out_;  // tensors
 };
 
 }  // namespace
@@ -159,9 +156,10 @@ PaddedBoundaries leave_out_padding(Program& reference, const Dump& dump, const R
                                    std::vector<CandidateTensor>& tensors, const NameMap* map,
                                    std::vector<std::string>& notes) {
   const auto paths = call_shapes(reference, tensors, map);
-  const auto padding = find_padding({&reference, &dump}, port, tensors, paths);
+  const auto of_selections = paths_of_selections(reference);
+  const auto padding = find_padding({&reference, &dump}, port, tensors, paths, of_selections);
   if (!padding) return {};
-  Unpadding unpadding(reference, tensors, paths, *padding);
+  Unpadding unpadding(reference, tensors, paths, of_selections, *padding);
   PaddedBoundaries padded = unpadding.run();
   notes.push_back(unpadding.note());
   return padded;

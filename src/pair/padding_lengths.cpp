@@ -32,15 +32,19 @@ std::set<Padding> lengths_between(int64_t reference, int64_t port) {
 class PaddingFinder {
  public:
   PaddingFinder(const RecordedSide& reference, const RecordedSide& port, const std::vector<CandidateTensor>& tensors,
-                const std::vector<CallShapes>& paths)
-      : reference_(*reference.program), dump_(*reference.dump), port_(port), tensors_(tensors) {
+                const std::vector<CallShapes>& paths, const std::set<std::string>& of_selections)
+      : reference_(*reference.program),
+        dump_(*reference.dump),
+        port_(port),
+        tensors_(tensors),
+        of_selections_(of_selections),
+        named_(named_tensors(paths)) {
     for (const CallShapes& path : paths)
       for (const auto& [call, shape] : path.port.shapes)
         if (path.own)
           own_.push_back(path.tensors.at(call));
         else if (const auto other = path.reference.shapes.find(call); other != path.reference.shapes.end())
-          named_.emplace(std::pair{path.name, static_cast<int>(call)}, path.tensors.at(call)),
-              shapes_.push_back({other->second, shape, path.name});
+          shapes_.push_back({other->second, shape, path.name});
   }
 
   std::optional<Padding> find() const {
@@ -49,8 +53,7 @@ class PaddingFinder {
     std::ranges::copy_if(shapes_, std::back_inserter(different),
                          [](const ShapePair& s) { return s.reference != s.port; });
     if (different.empty()) return std::nullopt;
-    const std::set<std::string> of_selections = paths_of_selections(reference_);
-    std::erase_if(different, [&](const ShapePair& s) { return of_selections.contains(s.path); });
+    std::erase_if(different, [&](const ShapePair& s) { return of_selections_.contains(s.path); });
     const auto padding = most_of(possible(different), different.size(), [&](const Padding& p) {
       return std::ranges::count_if(different, [&](const ShapePair& s) { return !tokens(s, p).empty(); });
     });
@@ -225,16 +228,18 @@ class PaddingFinder {
   const Dump& dump_;
   const RecordedSide port_;
   const std::vector<CandidateTensor>& tensors_;
-  std::vector<ShapePair> shapes_;                        // of names that both sides have
-  std::map<std::pair<std::string, int>, size_t> named_;  // their tensors
-  std::vector<size_t> own_;                              // tensors of names of the port's own
+  const std::set<std::string>& of_selections_;
+  const NamedTensors named_;
+  std::vector<ShapePair> shapes_;  // of names that both sides have
+  std::vector<size_t> own_;        // tensors of names of the port's own
 };
 
 }  // namespace
 
 std::optional<Padding> find_padding(const RecordedSide& reference, const RecordedSide& port,
-                                    const std::vector<CandidateTensor>& tensors, const std::vector<CallShapes>& paths) {
-  return PaddingFinder(reference, port, tensors, paths).find();
+                                    const std::vector<CandidateTensor>& tensors, const std::vector<CallShapes>& paths,
+                                    const std::set<std::string>& of_selections) {
+  return PaddingFinder(reference, port, tensors, paths, of_selections).find();
 }
 
 }  // namespace parity
