@@ -11,6 +11,7 @@
 #include "core/precision.hpp"
 #include "core/shell.hpp"
 #include "jobs/map_rules.hpp"
+#include "trace/path.hpp"
 
 namespace parity {
 namespace {
@@ -158,8 +159,7 @@ class PairsMap {
 
   // Modules' results first: what a port has most likely. One line a value, as its counterpart settles all its names.
   std::string unpaired_text() {
-    std::stable_partition(unpaired_.begin(), unpaired_.end(),
-                          [](const Place& p) { return p.path.find('/') == std::string::npos; });
+    std::stable_partition(unpaired_.begin(), unpaired_.end(), [](const Place& p) { return !is_op_path(p.path); });
     std::set<int64_t> shown;
     std::vector<Place> lines;
     for (const Place& p : unpaired_)

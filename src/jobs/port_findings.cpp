@@ -13,6 +13,7 @@
 #include "measure/local.hpp"
 #include "measure/measure.hpp"
 #include "measure/reordered.hpp"
+#include "trace/path.hpp"
 
 namespace parity {
 namespace {
@@ -209,7 +210,7 @@ Aside PortFindings::aside() {
 
 void PortFindings::remember(size_t boundary, const at::Tensor& value) {
   const Boundary& skipped = program_.boundaries[boundary];
-  if (skipped.path.find('/') == std::string::npos) stale_.remember(skipped.path, skipped.call, value);
+  if (!is_op_path(skipped.path)) stale_.remember(skipped.path, skipped.call, value);
 }
 
 void PortFindings::report(const Aside& all, Coverage& coverage, std::vector<std::string>& warnings) const {

@@ -51,9 +51,8 @@ void judge_misfit(OpResult& row, const at::Tensor& candidate, const Layout& layo
   row.gate = Gate::structure;
   row.diagnosis = fit.problem;
   if (!fit.tensor.defined()) return;
-  const bool as_it_is = layout.text().empty();
   const ShapeAdvice advice =
-      as_it_is ? shape_advice(row.path, reference, row.candidate_path, fit.tensor) : ShapeAdvice{};
+      layout.as_it_is() ? shape_advice(row.path, reference, row.candidate_path, fit.tensor) : ShapeAdvice{};
   row.read_as = advice.steps;
   row.diagnosis = fmt::format("shape differs: reference {}, candidate {}{}", c10::str(at::IntArrayRef(row.shape)),
                               c10::str(fit.tensor.sizes()), advice.text);

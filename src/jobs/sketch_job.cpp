@@ -156,7 +156,7 @@ class SketchJob {
       if (!fit.tensor.defined()) return structure(row, fit.problem);
       value = fit.tensor;
       shape = value.sizes().vec();
-    } else if (!layout.text().empty()) {
+    } else if (!layout.as_it_is()) {
       if (!expected.defined())
         return untrusted(row,
                          "neither side of this rule is whole, and a sketch cannot change its layout: record one "

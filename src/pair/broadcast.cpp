@@ -59,7 +59,7 @@ void broadcast(const Program& reference, const Dump& dump, std::vector<Candidate
   for (const auto& [name, b] : reference.index) {
     const Boundary& boundary = reference.boundaries[b];
     const auto target = map != nullptr ? map->find(boundary.path) : std::nullopt;
-    if (!boundary.comparable || (target && !target->layout.text().empty())) continue;
+    if (!boundary.comparable || (target && !target->layout.as_it_is())) continue;
     const auto tensor = by_name.find({target ? target->candidate : boundary.path, boundary.call});
     if (tensor != by_name.end()) give_shape(*tensor->second, dump, boundary.value);
   }

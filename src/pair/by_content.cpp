@@ -80,7 +80,7 @@ class ContentPairer {
     const bool same_dtype = reference_[link.reference].dtype == candidate_[link.candidate].dtype;
     weight += (names_.is_op(0, link.reference) ? 0 : limits_.of_module.value) +
               (names_.is_op(1, link.candidate) ? 0 : limits_.of_module.value) +
-              (same_dtype ? limits_.of_dtype.value : 0) - (link.layout.text().empty() ? 0 : limits_.of_layout.value);
+              (same_dtype ? limits_.of_dtype.value : 0) - (link.layout.as_it_is() ? 0 : limits_.of_layout.value);
     return weight - limits_.earlier * static_cast<double>(link.reference + link.candidate);
   }
 

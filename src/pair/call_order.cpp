@@ -8,14 +8,11 @@
 #include <optional>
 
 #include "pair/call_shapes.hpp"
+#include "pair/limits.hpp"
 #include "pair/permutation.hpp"
 
 namespace parity {
 namespace {
-
-constexpr size_t kFew = 8;             // calls that may be in any order; more are a sampler's steps, in pairs at most
-constexpr size_t kPathsLookedAt = 64;  // paths: before one that tells lie a time's embedding and what uses it
-constexpr int64_t kTellingElements = 1 << 22;  // of a value: what tells prompts apart is small, latents are not
 
 class CallOrder {
  public:
@@ -39,9 +36,9 @@ class CallOrder {
     size_t looked_at = 0;
     for (const Boundary& b : reference_.boundaries) {
       const auto path = b.call == 0 ? named.find(b.path) : named.end();
-      if (path == named.end() || !may_tell(b) || ++looked_at > kPathsLookedAt) continue;
+      if (path == named.end() || !may_tell(b) || ++looked_at > kPairLimits.calls.paths) continue;
       for (const size_t group : {passes_, size_t{2}}) {
-        if (group > kFew || passes_ % group != 0) continue;
+        if (group > kPairLimits.calls.any_order || passes_ % group != 0) continue;
         const auto order = order_of(*path->second, group);
         if (order) return std::ranges::is_sorted(*order) ? Permutation() : *order;
       }
@@ -61,7 +58,7 @@ class CallOrder {
  private:
   static bool may_tell(const Boundary& b) {
     return b.comparable && !b.value.key.empty() && at::isFloatingType(b.value.dtype) &&
-           b.value.elements() <= kTellingElements;
+           b.value.elements() <= kPairLimits.calls.telling;
   }
 
   std::optional<Permutation> order_of(const CallShapes& path, size_t group) const {

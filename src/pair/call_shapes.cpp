@@ -5,13 +5,12 @@
 #include "pair/readings.hpp"
 #include "trace/flow.hpp"
 #include "trace/operator.hpp"
+#include "trace/path.hpp"
 
 namespace parity {
 namespace {
 
 // "h.0.attn" of "h.0.attn/add.1" and of "h.0.attn[1]".
-std::string module_of(const std::string& path) { return path.substr(0, path.find_first_of("/[")); }
-
 Shape sorted_extents(const Shape& shape) {
   Shape extents = longer_axes(shape);
   std::sort(extents.begin(), extents.end());
@@ -82,7 +81,7 @@ std::vector<CallShapes> call_shapes(const Program& reference, const std::vector<
   std::vector<CallShapes> paths;
   for (const auto& [name, path] : by_path(reference)) {
     const auto target = map != nullptr ? map->find(name) : std::nullopt;
-    if (target && !target->layout.text().empty()) continue;
+    if (target && !target->layout.as_it_is()) continue;
     const auto there = of_port.find(target ? target->candidate : name);
     if (there == of_port.end()) continue;
     CallShapes shapes = std::move(there->second);

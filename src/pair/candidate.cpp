@@ -2,6 +2,8 @@
 
 #include <charconv>
 
+#include "trace/path.hpp"
+
 namespace parity {
 namespace {
 
@@ -22,7 +24,7 @@ std::vector<CandidateTensor> tensors_of(const Dump& dump, const Program& program
   std::vector<CandidateTensor> tensors;
   for (const Boundary& b : program.boundaries) {
     if (!b.comparable || b.value.key.empty()) continue;
-    const bool of_op = b.kind != "point" && b.path.find('/') != std::string::npos;
+    const bool of_op = b.kind != "point" && is_op_path(b.path);
     tensors.push_back({b.path, b.call, b.value.dtype, b.value.shape,
                        [&dump, value = b.value] { return stored_value(dump, value); }, of_op, program.source(b.line)});
   }

@@ -6,6 +6,7 @@
 
 #include "pair/call_shapes.hpp"
 #include "pair/division_axes.hpp"
+#include "trace/path.hpp"
 
 namespace parity {
 namespace {
@@ -223,9 +224,8 @@ class Divider {
       if (chunks.extents.empty()) continue;
       chunks.rows = rows_of(chunks.extents, found_.extents);
       if (found_.outermost) chunks.rows = std::min<int64_t>(chunks.rows, 1);
-      const size_t slash = chunks.own || chunks.axis > 0 ? std::string::npos : chunks.path.find('/');
-      if (slash == std::string::npos) continue;
-      const auto module = modules.find({chunks.path.substr(0, slash), chunks.calls});
+      if (chunks.own || chunks.axis > 0 || !is_op_path(chunks.path)) continue;
+      const auto module = modules.find({module_of(chunks.path), chunks.calls});
       if (module == modules.end()) continue;
       const Chunks& result = *module->second;
       bool fits = true;

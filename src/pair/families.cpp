@@ -7,6 +7,7 @@
 
 #include "core/numbers_in_text.hpp"
 #include "pair/limits.hpp"
+#include "trace/path.hpp"
 
 namespace parity {
 namespace {
@@ -45,7 +46,7 @@ Families::Families(const Program& reference, const std::vector<CandidateTensor>&
 std::vector<Families::Place> Families::places_of(const Boundary& boundary) {
   const std::string &path = boundary.path, call = fmt::format("@{}", boundary.call);
   std::vector<Place> places;
-  const size_t modules = std::min(path.find('/'), path.size());
+  const size_t modules = is_op_path(path) ? module_of(path).size() : path.size();
   for (size_t begin = 0; begin < modules;) {
     const size_t end = std::min(path.find('.', begin), modules);
     const std::string part = path.substr(begin, end - begin);

@@ -41,7 +41,7 @@ class LastTokens {
       const auto &whole = reference.boundaries[pair.boundary].value.shape, &shape = tensors[pair.candidate].shape;
       marked[pair.boundary] = true;
       pairs_[pair.boundary] = &pair;
-      if (!pair.layout.text().empty()) continue;
+      if (!pair.layout.as_it_is()) continue;
       if (const auto last = last_token_of(whole, shape))
         found_.emplace(pair.boundary, *last).first->second.candidate = pair.candidate;
       else if (shape != whole)

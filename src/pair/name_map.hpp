@@ -35,6 +35,7 @@ struct Layout {
   std::optional<std::array<int64_t, 3>> slice;  // axis, begin, length
   std::vector<int64_t> view, reshape;           // shape before, shape after the permutation; empty: as it is
 
+  bool as_it_is() const { return permutation.empty() && !split && !slice && view.empty() && reshape.empty(); }
   /// Candidate's layout -> reference's (a view where strides allow). `to_` throws Error where `fit_` says the problem.
   Fitted fit_reference(const at::Tensor& candidate) const;
   at::Tensor to_reference(const at::Tensor& candidate) const;

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "trace/flow.hpp"
+#include "trace/path.hpp"
 
 namespace parity {
 namespace {
@@ -76,8 +77,7 @@ void PairingOrder::find_known_values(const Program& reference, const std::vector
     if (counterpart[b] >= 0 && !views.rewritten(origin(b))) known.insert(origin(b));
   known_value_.assign(counterpart.size(), false);
   for (size_t b = 0; b < counterpart.size(); ++b)
-    known_value_[b] =
-        counterpart[b] < 0 && reference.boundaries[b].path.find('/') != std::string::npos && known.contains(origin(b));
+    known_value_[b] = counterpart[b] < 0 && is_op_path(reference.boundaries[b].path) && known.contains(origin(b));
 }
 
 std::vector<size_t> before_their_causes(const Program& reference, const std::vector<std::pair<size_t, size_t>>& pairs) {

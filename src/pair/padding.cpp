@@ -8,6 +8,7 @@
 #include "pair/call_shapes.hpp"
 #include "trace/flow.hpp"
 #include "trace/operator.hpp"
+#include "trace/path.hpp"
 
 namespace parity {
 namespace {
@@ -91,7 +92,7 @@ class Unpadding {
         const auto& reads = flow.ops[static_cast<size_t>(b.position) - 1].reads;
         return std::ranges::any_of(reads, [&](int64_t id) { return values.contains(memory(id)); });
       };
-      if (at::isIntegralType(b.value.dtype, true) && b.path.find('/') != std::string::npos && b.position > 0 &&
+      if (at::isIntegralType(b.value.dtype, true) && is_op_path(b.path) && b.position > 0 &&
           (reads_of(gone) || (!has_tokens && reads_of(padded))))
         left_out_.insert(name->second);
       if (left_out_.contains(name->second))

@@ -19,8 +19,6 @@ struct ShapePair {
   std::string path{};
 };
 
-constexpr size_t kFirst = 8;  // values that are looked at: an embedding is among them
-
 // What each side pads, and to what: possible lengths, without the side on which the padding lies.
 std::set<Padding> lengths_between(int64_t reference, int64_t port) {
   Padding padding;
@@ -129,7 +127,7 @@ class PaddingFinder {
     padding.batch = batch_of(shapes, tokens);
     std::optional<Padding> found;
     size_t boundaries = 0;
-    for (size_t b = 0; b < reference_.boundaries.size() && boundaries < kFirst; ++b) {
+    for (size_t b = 0; b < reference_.boundaries.size() && boundaries < kPairLimits.calls.padded; ++b) {
       size_t looked_at = 0;
       for (const size_t c : fitting(reference_.boundaries[b], padding)) {
         const at::Tensor mine = stored_value(dump_, reference_.boundaries[b].value), theirs = tensors_[c].load();
@@ -137,7 +135,7 @@ class PaddingFinder {
         if (agreeing && !found && is_masked(*agreeing)) return agreeing;
         if (agreeing && is_constant(*agreeing, mine, theirs)) return agreeing;
         if (agreeing) found = agreeing;
-        if (agreeing || ++looked_at == kFirst) break;
+        if (agreeing || ++looked_at == kPairLimits.calls.padded) break;
       }
       boundaries += looked_at > 0 || found;
     }

@@ -8,6 +8,7 @@
 
 #include "core/error.hpp"
 #include "pair/layout_advice.hpp"
+#include "trace/path.hpp"
 
 namespace parity {
 namespace {
@@ -17,7 +18,7 @@ using Key = std::pair<std::string, int>;
 // The ops that ran directly in each module call: kinds in order.
 std::map<Key, std::vector<std::string>> ops_by_call(const Program& program) {
   std::map<Key, std::vector<std::string>> kinds;
-  for (const Op& op : program.ops) kinds[{op.path.substr(0, op.path.find('/')), op.call}].push_back(op.name);
+  for (const Op& op : program.ops) kinds[{module_of(op.path), op.call}].push_back(op.name);
   return kinds;
 }
 
@@ -69,8 +70,8 @@ class Pairer {
     for (size_t b = 0; b < reference_.boundaries.size(); ++b) {
       const Boundary& boundary = reference_.boundaries[b];
       const std::string& path = boundary.path;
-      if (!boundary.comparable || !path.ends_with(']') || path.find('/') != std::string::npos) continue;
-      const Key module{path.substr(0, path.rfind('[')), boundary.call};
+      if (!boundary.comparable || !path.ends_with(']') || is_op_path(path)) continue;
+      const Key module{module_of(path), boundary.call};
       const auto first = reference_.index.find(module);
       const auto namesake = by_key_.find(module);
       if (first == reference_.index.end() || namesake == by_key_.end() || by_key_.contains({path, boundary.call}))
@@ -99,9 +100,8 @@ class Pairer {
     }
     const auto found = by_key_.find({boundary.path, boundary.call});
     if (found == by_key_.end()) return std::nullopt;
-    const bool op_result = boundary.path.find('/') != std::string::npos;
-    if (op_result && candidate_[found->second].of_op &&
-        !same_ops_.contains({boundary.path.substr(0, boundary.path.find('/')), boundary.call}))
+    const bool op_result = is_op_path(boundary.path);
+    if (op_result && candidate_[found->second].of_op && !same_ops_.contains({module_of(boundary.path), boundary.call}))
       return std::nullopt;
     return PortPair{b, found->second, {}, 1, "path"};
   }
@@ -109,7 +109,7 @@ class Pairer {
   // A rule without steps says which tensor it is: batch and tokens as one axis are the same elements in the same order.
   Layout as_mapped(Layout layout, size_t b, size_t c) const {
     const auto &reference = reference_.boundaries[b].value.shape, &candidate = candidate_[c].shape;
-    if (layout.text().empty() && reference != candidate && differ_by_merged_axes(reference, candidate))
+    if (layout.as_it_is() && reference != candidate && differ_by_merged_axes(reference, candidate))
       layout.reshape = reference;
     return layout;
   }

@@ -16,13 +16,14 @@
 #include "pair/order.hpp"
 #include "pair/port_pairing.hpp"
 #include "pair/prints.hpp"
+#include "trace/path.hpp"
 
 namespace parity {
 namespace {
 
 constexpr double kSidesLookedAt = 2;
 
-bool is_op(const NamedTensor& tensor) { return tensor.path.find('/') != std::string::npos; }
+bool is_op(const NamedTensor& tensor) { return is_op_path(tensor.path); }
 
 bool content_differs(const NamedTensor& a, const NamedTensor& b) {
   if (a.shape != b.shape || a.print.readings.empty() || b.print.readings.empty()) return true;
@@ -125,7 +126,7 @@ void pair_by_content(PortPairing& pairing, std::vector<std::string>& fused, cons
   fused = found.notes;
   const auto equals_an_op = [&](const AutoPair& pair, size_t c) {
     return held_elsewhere(all, there.tensors[pair.candidate], [&](size_t b) {
-      return !pairing.marked[b] && reference.boundaries[b].path.find('/') != std::string::npos && order.possible(b, c);
+      return !pairing.marked[b] && is_op_path(reference.boundaries[b].path) && order.possible(b, c);
     });
   };
   for (const AutoPair& pair : found.pairs) {
@@ -162,8 +163,7 @@ void drop_impossible(PortPairing& pairing, const Program& reference) {
 }
 
 bool shapes_differ(const PortPair& pair, const Program& reference, const std::vector<CandidateTensor>& candidate) {
-  return pair.layout.text().empty() &&
-         reference.boundaries[pair.boundary].value.shape != candidate[pair.candidate].shape;
+  return pair.layout.as_it_is() && reference.boundaries[pair.boundary].value.shape != candidate[pair.candidate].shape;
 }
 
 bool is_last_row(const Layout& layout, const NamedTensor& mine, const CandidateTensor& candidate) {
@@ -182,8 +182,7 @@ void leave_out_ops_of_last_rows(PortPairing& pairing, const Program& reference,
       modules.emplace(reference.boundaries[pair.boundary].path, reference.boundaries[pair.boundary].call);
   std::erase_if(pairing.pairs, [&](const PortPair& pair) {
     const Boundary& b = reference.boundaries[pair.boundary];
-    const size_t slash = b.path.find('/');
-    if (slash == std::string::npos || !modules.contains({b.path.substr(0, slash), b.call}) ||
+    if (!is_op_path(b.path) || !modules.contains({module_of(b.path), b.call}) ||
         !shapes_differ(pair, reference, candidate))
       return false;
     pairing.marked[pair.boundary] = false;

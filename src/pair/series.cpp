@@ -12,6 +12,7 @@
 #include "pair/layout_advice.hpp"
 #include "pair/limits.hpp"
 #include "pair/order.hpp"
+#include "trace/path.hpp"
 
 namespace parity {
 namespace {
@@ -53,8 +54,7 @@ class SeriesPairer {
     SeriesByText modules, tensors;
     for (size_t b = 0; b < reference.boundaries.size(); ++b) {
       const Boundary& boundary = reference.boundaries[b];
-      if (!boundary.comparable || boundary.call != 0 || boundary.path.find_first_of("/[") != std::string::npos)
-        continue;
+      if (!boundary.comparable || boundary.call != 0 || module_of(boundary.path) != boundary.path) continue;
       for (const Numbered& n : numbered(boundary.path)) modules[n.text].emplace(n.number, b);
     }
     for (size_t c = 0; c < candidate.size(); ++c)

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "pair/limits.hpp"
+#include "trace/path.hpp"
 
 namespace parity {
 namespace {
@@ -163,7 +164,7 @@ double shared(const std::vector<NameTokens::Token>& a, const std::vector<NameTok
 NameTokens name_tokens(std::string_view given) {
   const std::string path = renumbered(given);
   NameTokens tokens;
-  tokens.op = path.find('/') != std::string::npos;
+  tokens.op = is_op_path(path);
   std::vector<std::vector<std::string>> components;
   for (size_t begin = 0; begin <= path.size();) {
     const size_t end = std::min(path.find_first_of("./[", begin), path.size());

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "pair/limits.hpp"
+#include "trace/path.hpp"
 
 namespace parity {
 namespace {
@@ -32,9 +33,8 @@ TrialPlaces::TrialPlaces(const TrialScene& scene)
 // before the gain.
 bool TrialPlaces::inside_unpaired(size_t b) const {
   const std::string& path = boundary(b).path;
-  const size_t op = path.find('/');
-  if (op == std::string::npos) return false;
-  const auto module = scene_.reference.find(path.substr(0, op), boundary(b).call);
+  if (!is_op_path(path)) return false;
+  const auto module = scene_.reference.find(module_of(path), boundary(b).call);
   return module && *module > b && !paired_[*module] && boundary(*module).comparable &&
          boundary(*module).value.id != boundary(b).value.id && boundary(*module).value.shape == boundary(b).value.shape;
 }
@@ -45,7 +45,7 @@ void TrialPlaces::find_free() {
   free_ = scene_.pairing.unmatched;
   std::set<int64_t> known;  // values that an earlier pair stands for
   for (const PortPair& pair : scene_.pairing.pairs) {
-    const bool op = boundary(pair.boundary).path.find('/') != std::string::npos,
+    const bool op = is_op_path(boundary(pair.boundary).path),
                again = !known.insert(boundary(pair.boundary).value.id).second;
     if (!pair.evidence.starts_with("content") ||
         !(again || inside_unpaired(pair.boundary) || (op && !order_.possible(pair.boundary, pair.candidate))))

@@ -14,6 +14,7 @@
 #include "pair/part_on_pairs.hpp"
 #include "pair/segments.hpp"
 #include "pair/trial_places.hpp"
+#include "trace/path.hpp"
 
 namespace parity {
 namespace {
@@ -66,7 +67,7 @@ class TrialSearch {
       if (!places_.paired(end)) continue;
       std::set<int64_t> seen;  // a value once, under its first name
       for (const size_t b : places_.unpaired_before(end))
-        if (boundary(b).path.find('/') == std::string::npos && seen.insert(boundary(b).value.id).second)
+        if (!is_op_path(boundary(b).path) && seen.insert(boundary(b).value.id).second)
           if (const auto c = only_possible(b); c && !port_has(b)) results[*c].push_back(b);
       for (const auto& [c, of] : results)
         if (of.size() == 1)
@@ -118,7 +119,7 @@ class TrialSearch {
     int left[] = {static_cast<int>(limits_.followers), static_cast<int>(limits_.followers)};  // modules, ops
     for (size_t t = b + 1; t < places_.count() && (left[0] > 0 || left[1] > 0); ++t) {
       for (const size_t a : places_.direct()[t]) moves[t] = moves[t] || (moves[a] && (a == b || !places_.paired(a)));
-      const bool op = boundary(t).path.find('/') != std::string::npos;
+      const bool op = is_op_path(boundary(t).path);
       if (moves[t] && boundary(t).comparable && scene_.here.find(t) && boundary(t).value.id != boundary(b).value.id &&
           left[op]-- > 0)
         found.push_back(t);

@@ -3,6 +3,8 @@
 #include <array>
 #include <utility>
 
+#include "trace/path.hpp"
+
 namespace parity {
 namespace {
 
@@ -56,7 +58,7 @@ std::string_view wan_kind(std::string_view path) {
     if (path.ends_with(end)) return kind;
   for (const auto& [part, kind] : kInside)
     if (path.find(part) != std::string_view::npos) return kind;
-  return path.find('/') == std::string_view::npos ? "linear" : "";
+  return is_op_path(path) ? "" : "linear";
 }
 
 }  // namespace parity
