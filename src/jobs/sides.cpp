@@ -17,6 +17,7 @@
 #include "pair/chunks.hpp"
 #include "pair/last_tokens.hpp"
 #include "pair/padding.hpp"
+#include "pair/ragged_values.hpp"
 
 namespace parity {
 namespace {
@@ -86,17 +87,49 @@ void warn(Sides& sides) {
     sides.warnings.push_back(difference);
 }
 
+void warn_of_guesses(Sides& sides) {
+  size_t guessed = 0;
+  for (const PortPair& pair : sides.pairing.pairs) guessed += pair.confidence < 1 && !pair.moved;
+  if (guessed > 0)
+    sides.warnings.push_back(
+        fmt::format("{} of {} tensors paired without a name in common, by content, order and shape; "
+                    "candidate_path says which",
+                    guessed, sides.pairing.pairs.size()));
+}
+
+// Boundaries of the reference that are of tokens alone, without padding.
+struct WithoutPadding {
+  PackedBoundaries samples;
+  PaddedBoundaries tokens;
+
+  bool empty() const { return samples.empty() && tokens.empty(); }
+  void keep(const std::vector<bool>& marked) {
+    const auto is_unpaired = [&](const auto& boundary) { return !marked[boundary.first]; };
+    std::erase_if(samples, is_unpaired);
+    std::erase_if(tokens, is_unpaired);
+  }
+};
+
+// The port's tensors in the calls and the shapes that the reference has.
+WithoutPadding match_shapes(Sides& sides, const NameMap* map, std::vector<std::string>& notes) {
+  OpenedSide& reference = sides.reference;
+  std::vector<CandidateTensor>& tensors = sides.candidate.tensors;
+  const RecordedSide port{&sides.candidate.program, sides.candidate.dump.get()};
+  const auto samples = match_samples(reference.program, *reference.dump, port, tensors, map, notes);
+  if (!samples) tensors = match_calls(reference.program, *reference.dump, std::move(tensors), map, notes);
+  order_calls(reference.program, *reference.dump, tensors, map, notes);
+  PaddedBoundaries padded = leave_out_padding(reference.program, *reference.dump, port, tensors, map, notes);
+  broadcast(reference.program, *reference.dump, tensors, map);
+  return {samples.value_or(PackedBoundaries()), std::move(padded)};
+}
+
 void pair_up(Sides& sides, const ShareDone& progress) {
   const NameMap* map = sides.map ? &*sides.map : nullptr;
   std::vector<std::string> notes;
   OpenedSide& reference = sides.reference;
   std::vector<CandidateTensor>& tensors = sides.candidate.tensors;
   if (std::exchange(sides.rewritten, false)) reference.program = load_program(*reference.dump);
-  tensors = match_calls(reference.program, *reference.dump, std::move(tensors), map, notes);
-  order_calls(reference.program, *reference.dump, tensors, map, notes);
-  PaddedBoundaries padded = leave_out_padding(
-      reference.program, *reference.dump, {&sides.candidate.program, sides.candidate.dump.get()}, tensors, map, notes);
-  broadcast(reference.program, *reference.dump, tensors, map);
+  WithoutPadding unpadded = match_shapes(sides, map, notes);
   const auto pairs_by_name = pair_by_name(reference.program, tensors, &sides.candidate.program, map).pairs;
   auto last = last_tokens_by_name(reference.program, tensors, pairs_by_name, notes);
   const auto pair_all = [&] {
@@ -109,22 +142,17 @@ void pair_up(Sides& sides, const ShareDone& progress) {
     last = last_tokens_by_content(reference.program, *reference.dump, tensors, sides.pairing, notes);
     if (last) pair_all();
   }
-  if (last || !padded.empty()) {  // what has no pair stays as it was recorded
+  if (last || !unpadded.empty()) {  // what has no pair stays as it was recorded
     sides.rewritten = true;
     reference.program = load_program(*reference.dump);
-    std::erase_if(padded, [&](const auto& boundary) { return !sides.pairing.marked[boundary.first]; });
-    go_on_from_tokens(reference.program, padded);
+    unpadded.keep(sides.pairing.marked);
+    go_on_from_samples(reference.program, unpadded.samples);
+    go_on_from_tokens(reference.program, unpadded.tokens);
     if (last) go_on_from_last_rows(reference.program, *last, &sides.pairing.marked);
   }
   sides.warnings = std::move(notes);
   sides.warnings.insert(sides.warnings.end(), sides.pairing.notes.begin(), sides.pairing.notes.end());
-  size_t guessed = 0;
-  for (const PortPair& pair : sides.pairing.pairs) guessed += pair.confidence < 1 && !pair.moved;
-  if (guessed > 0)
-    sides.warnings.push_back(
-        fmt::format("{} of {} tensors paired without a name in common, by content, order and shape; "
-                    "candidate_path says which",
-                    guessed, sides.pairing.pairs.size()));
+  warn_of_guesses(sides);
 }
 
 }  // namespace

@@ -61,7 +61,7 @@ Op OpInserter::made(const std::string& name, json args, const Value& output, int
   op.args = std::move(args);
   op.kwargs = json::object();
   op.outputs = {output};
-  op.view = op.kind != "clone" && op.kind != "cat";
+  op.view = op.kind != "clone" && op.kind != "cat" && op.kind != "slice_scatter";
   return op;
 }
 

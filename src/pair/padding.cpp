@@ -6,9 +6,8 @@
 #include <set>
 
 #include "pair/call_shapes.hpp"
-#include "trace/flow.hpp"
+#include "pair/padding_counts.hpp"
 #include "trace/operator.hpp"
-#include "trace/path.hpp"
 
 namespace parity {
 namespace {
@@ -24,7 +23,7 @@ std::vector<AxisPart> of_range(const Shape& shape, std::vector<AxisPart> parts) 
 
 void keep_tokens(CandidateTensor& tensor, const std::vector<AxisPart>& parts) {
   tensor.shape = cut(tensor.shape, parts);
-  tensor.load = [load = tensor.load, parts] { return cut_values(load(), parts); };
+  tensor.load = [load = tensor.load, parts] { return axis_parts(load(), parts); };
 }
 
 class Unpadding {
@@ -79,27 +78,19 @@ class Unpadding {
     return padding_.of_port ? tokens_of(theirs, mine, padding_) : tokens_of(mine, theirs, padding_);
   }
 
-  // Integers that an op counts over the tokens, or that say places among what is left out.
   void leave_out_counts() {
-    const Flow flow = analyse_flow(reference_);
-    const auto memory = [&](int64_t id) { return flow.root.contains(id) ? flow.root.at(id) : id; };
-    std::set<int64_t> padded, gone;
-    for (const Boundary& b : reference_.boundaries) {
-      const auto name = named_.find({b.path, b.call});
+    std::set<size_t> of_tokens, left_out;  // boundaries
+    for (size_t b = 0; b < reference_.boundaries.size(); ++b) {
+      const Boundary& boundary = reference_.boundaries[b];
+      const auto name = named_.find({boundary.path, boundary.call});
       if (name == named_.end()) continue;
-      const bool has_tokens = !tokens(b.value.shape, tensors_[name->second].shape).empty();
-      const auto reads_of = [&](const std::set<int64_t>& values) {
-        const auto& reads = flow.ops[static_cast<size_t>(b.position) - 1].reads;
-        return std::ranges::any_of(reads, [&](int64_t id) { return values.contains(memory(id)); });
-      };
-      if (at::isIntegralType(b.value.dtype, true) && is_op_path(b.path) && b.position > 0 &&
-          (reads_of(gone) || (!has_tokens && reads_of(padded))))
-        left_out_.insert(name->second);
-      if (left_out_.contains(name->second))
-        gone.insert(memory(b.value.id));
-      else if (has_tokens)
-        padded.insert(memory(b.value.id));
+      if (left_out_.contains(name->second)) left_out.insert(b);
+      if (!tokens(boundary.value.shape, tensors_[name->second].shape).empty()) of_tokens.insert(b);
     }
+    for (const size_t b : counts_over_padding(reference_, of_tokens, left_out))
+      if (const auto name = named_.find({reference_.boundaries[b].path, reference_.boundaries[b].call});
+          name != named_.end())
+        left_out_.insert(name->second);
   }
 
   void cut_port() {

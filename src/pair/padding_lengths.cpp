@@ -163,7 +163,7 @@ class PaddingFinder {
       padding.in_front = in_front;
       const auto parts = tokens(shapes, padding);
       const auto pair = at::broadcast_tensors(
-          {padding.of_port ? mine : cut_values(mine, parts), padding.of_port ? cut_values(theirs, parts) : theirs});
+          {padding.of_port ? mine : axis_parts(mine, parts), padding.of_port ? axis_parts(theirs, parts) : theirs});
       agrees[in_front] = measure_sums(pair[0], pair[1]).rel_l2.value_or(1) < kPairLimits.content.same;
     }
     if (agrees[0] == agrees[1]) return std::nullopt;

@@ -43,14 +43,22 @@ std::vector<AxisPart> tokens_of(const Shape& padded, const Padding& padding) {
   return parts;
 }
 
-at::Tensor cut_values(at::Tensor value, const std::vector<AxisPart>& parts) {
-  for (const AxisPart& part : parts) value = axis_part(value, part);
-  return value;
-}
-
 Shape cut(const Shape& padded, const std::vector<AxisPart>& parts) {
   Shape shape = padded;
   for (const AxisPart& part : parts) shape[part.axis] = shape[part.axis] / part.of * part.length;
+  return shape;
+}
+
+Shape packed_shape(const Shape& whole, const PackedParts& packed) {
+  const auto axis = static_cast<size_t>(std::max<int64_t>(packed.axis, 0));
+  Shape shape;
+  int64_t extent = 0;
+  for (const auto& parts : packed.parts) {
+    shape = cut(whole, parts);
+    if (packed.axis < 0) shape = {c10::multiply_integers(shape)};
+    extent += shape[axis];
+  }
+  shape[axis] = extent;
   return shape;
 }
 

@@ -33,7 +33,9 @@ std::vector<AxisPart> tokens_of(const Shape& padded, const Padding& padding);
 bool padded_otherwise(const Shape& padded, const Shape& shape, const Padding& padding);
 
 Shape cut(const Shape& padded, const std::vector<AxisPart>& parts);
-at::Tensor cut_values(at::Tensor value, const std::vector<AxisPart>& parts);
+
+/// Of the parts of a value of this shape, one behind the other.
+Shape packed_shape(const Shape& whole, const PackedParts& packed);
 
 /// What the part leaves.
 AxisPart rest_of(const AxisPart& part);

@@ -1,5 +1,6 @@
 // Events -> Program: checks that the events fit together, and gives every op and boundary its path (FORMAT.md,
 // "Paths").
+#include <ATen/ops/cat.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -248,9 +249,24 @@ at::Tensor axis_part(const at::Tensor& whole, const AxisPart& part) {
       .flatten(part.axis, part.axis + 1);
 }
 
+at::Tensor axis_parts(at::Tensor whole, const std::vector<AxisPart>& parts) {
+  for (const AxisPart& part : parts) whole = axis_part(whole, part);
+  return whole;
+}
+
+at::Tensor pack(std::vector<at::Tensor> parts, int64_t axis) {
+  if (axis < 0)
+    for (at::Tensor& part : parts) part = part.flatten();
+  return at::cat(parts, std::max<int64_t>(axis, 0));
+}
+
 at::Tensor stored_value(const Dump& dump, const Value& value) {
-  at::Tensor tensor = dump.value(value.key);
-  for (const AxisPart& part : value.parts) tensor = axis_part(tensor, part);
+  at::Tensor tensor = axis_parts(dump.value(value.key), value.parts);
+  if (!value.packed.parts.empty()) {
+    std::vector<at::Tensor> parts;
+    for (const auto& part : value.packed.parts) parts.push_back(axis_parts(tensor, part));
+    tensor = pack(std::move(parts), value.packed.axis);
+  }
   if (tensor.scalar_type() != value.dtype || tensor.sizes().vec() != value.shape)
     throw Error(fmt::format("{}: dataset '/values/{}' is {} [{}], the program says {} [{}]", dump.file().string(),
                             value.key, dtype_name(tensor.scalar_type()), fmt::join(tensor.sizes(), ", "),

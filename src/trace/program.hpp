@@ -20,6 +20,16 @@ struct AxisPart {
 
 /// Throws c10::Error where the axis is not so many times `of`.
 at::Tensor axis_part(const at::Tensor& whole, const AxisPart& part);
+at::Tensor axis_parts(at::Tensor whole, const std::vector<AxisPart>& parts);
+
+/// Parts of a tensor, each axis by axis, that lie one behind the other along an axis; -1: each as a row of elements.
+struct PackedParts {
+  std::vector<std::vector<AxisPart>> parts;
+  int64_t axis = 0;
+};
+
+/// Parts of a whole as one tensor. Throws c10::Error where they do not fit.
+at::Tensor pack(std::vector<at::Tensor> parts, int64_t axis);
 
 /// A value at one moment of the recorded run.
 struct Value {
@@ -30,6 +40,7 @@ struct Value {
   bool nested = false;            // a nested tensor: no shape, nothing to compare
   std::string name;               // in module inputs and outputs: its name in the signature or result
   std::vector<AxisPart> parts{};  // of the stored tensor these alone
+  PackedParts packed{};           // and of that these, if there are any
 
   int64_t elements() const { return c10::multiply_integers(shape); }
 };

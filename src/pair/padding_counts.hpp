@@ -1,0 +1,15 @@
+// Integers that padding changes wherever it lies.
+#pragma once
+#include <set>
+
+#include "trace/program.hpp"
+
+namespace parity {
+
+/// Boundaries whose integers an op counts over tokens and padding, or that say places among what has padding otherwise:
+/// they have no counterpart without. `of_tokens`: boundaries whose padding is left out; `left_out`: those that are not
+/// compared.
+std::set<size_t> counts_over_padding(const Program& program, const std::set<size_t>& of_tokens,
+                                     const std::set<size_t>& left_out);
+
+}  // namespace parity
