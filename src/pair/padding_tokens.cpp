@@ -49,17 +49,19 @@ Shape cut(const Shape& padded, const std::vector<AxisPart>& parts) {
   return shape;
 }
 
-Shape packed_shape(const Shape& whole, const PackedParts& packed) {
-  const auto axis = static_cast<size_t>(std::max<int64_t>(packed.axis, 0));
-  Shape shape;
+Shape packed_shape(const std::vector<Shape>& parts, int64_t axis) {
+  Shape shape = parts.front();
+  if (axis < 0) shape = {0};
   int64_t extent = 0;
-  for (const auto& parts : packed.parts) {
-    shape = cut(whole, parts);
-    if (packed.axis < 0) shape = {c10::multiply_integers(shape)};
-    extent += shape[axis];
-  }
-  shape[axis] = extent;
+  for (const Shape& part : parts) extent += axis < 0 ? c10::multiply_integers(part) : part[static_cast<size_t>(axis)];
+  shape[static_cast<size_t>(std::max<int64_t>(axis, 0))] = extent;
   return shape;
+}
+
+Shape packed_shape(const Shape& whole, const PackedParts& packed) {
+  std::vector<Shape> parts;
+  for (const auto& part : packed.parts) parts.push_back(cut(whole, part));
+  return packed_shape(parts, packed.axis);
 }
 
 AxisPart rest_of(const AxisPart& part) {

@@ -34,7 +34,8 @@ bool padded_otherwise(const Shape& padded, const Shape& shape, const Padding& pa
 
 Shape cut(const Shape& padded, const std::vector<AxisPart>& parts);
 
-/// Of the parts of a value of this shape, one behind the other.
+/// Of parts of these shapes, one behind the other along an axis (`PackedParts`), and of those of a value of this shape.
+Shape packed_shape(const std::vector<Shape>& parts, int64_t axis);
 Shape packed_shape(const Shape& whole, const PackedParts& packed);
 
 /// What the part leaves.

@@ -1,11 +1,10 @@
-// Samples of several lengths: one side runs them as one batch with padding, the other each in a call of its own.
+// A batch of samples of several lengths, with padding, and the same samples each in a call of its own.
 #pragma once
 #include <optional>
 #include <vector>
 
 #include "pair/call_shapes.hpp"
-#include "pair/candidate.hpp"
-#include "pair/padding_lengths.hpp"
+#include "pair/padding_tokens.hpp"
 #include "pair/permutation.hpp"
 #include "trace/program.hpp"
 
@@ -22,20 +21,38 @@ struct RaggedBatch {
   int64_t size() const { return static_cast<int64_t>(tokens.size()); }
   const Calls& batch(const CallShapes& path) const { return of_port ? path.port : path.reference; }
   const Calls& single(const CallShapes& path) const { return of_port ? path.reference : path.port; }
-  /// The calls with one sample each of what the batch's side has in call `c`; empty: they are not as many.
-  std::vector<size_t> calls_of(const CallShapes& path, size_t c) const;
+  /// The calls with one sample each, of `times`, of what the batch's side has in call `c` of `once`; empty: they are
+  /// not as many.
+  std::vector<size_t> calls_of(size_t once, size_t times, size_t c) const;
+  std::vector<size_t> calls_of(const CallShapes& path, size_t c) const {
+    return calls_of(batch(path).times, single(path).times, c);
+  }
 };
+
+/// A call's shape, and the batch's without its samples; empty: the first axis holds none.
+struct WithoutBatch {
+  Shape whole, part;
+};
+WithoutBatch without_batch(const Shape& whole, const Shape& part, int64_t samples);
 
 /// The part of the batch, axis by axis, that a value of this shape is: a sample's tokens, or its last one alone.
 /// nullopt: it does not fit.
 std::optional<std::vector<AxisPart>> place_in_batch(const RaggedBatch& batch, size_t call, const Shape& whole,
                                                     const Shape& part);
 
-/// Shapes say how many tokens each call has; the first values that both sides have say which sample it is and on which
-/// side of it the padding lies; that it is padding an input that masks it, or rows that are all the same. `paths`:
-/// call_shapes of the two.
-std::optional<RaggedBatch> find_ragged_batch(const RecordedSide& reference, const RecordedSide& port,
-                                             const std::vector<CandidateTensor>& tensors,
-                                             const std::vector<CallShapes>& paths);
+/// Those of all calls; no parts: one does not fit. They lie one behind the other along the axis of the tokens, or of
+/// the batch; of scores, which have two of tokens, each is a row.
+PackedParts places_in_batch(const RaggedBatch& batch, const Shape& whole, const std::vector<Shape>& parts);
+
+/// What a shape alone tells of the calls' shapes: axes of as many tokens as with padding, never the last (of features)
+/// unless another is as long (scores). Empty: the first axis holds no samples.
+std::vector<Shape> parts_by_shape(const RaggedBatch& batch, const Shape& whole);
+
+/// The extents along the one axis, or several alike, along which these shapes differ; empty: they are equal; nullopt:
+/// they differ otherwise.
+std::optional<std::vector<int64_t>> ragged_extents(const std::vector<Shape>& shapes);
+
+/// The axis along which values of these shapes can be packed: `PackedParts::axis`.
+int64_t axis_to_pack(const std::vector<Shape>& shapes);
 
 }  // namespace parity

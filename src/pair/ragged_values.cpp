@@ -9,7 +9,7 @@
 #include <set>
 
 #include "pair/padding_counts.hpp"
-#include "pair/ragged_batch.hpp"
+#include "pair/ragged_lengths.hpp"
 #include "trace/path.hpp"
 
 namespace parity {
@@ -17,25 +17,9 @@ namespace {
 
 using Tensors = std::vector<CandidateTensor>;
 
-// Where each of the calls of a value lies in the batch; no parts: one does not fit. They lie one behind the other along
-// the axis of the tokens, or of the batch; of scores, which have two of tokens, each is a row.
-PackedParts places_of(const RaggedBatch& batch, const Shape& whole, const std::vector<Shape>& parts) {
-  PackedParts packed;
-  std::set<int64_t> axes;  // of tokens
-  for (size_t i = 0; i < parts.size(); ++i) {
-    const auto place = place_in_batch(batch, i, whole, parts[i]);
-    if (!place) return {};
-    for (const AxisPart& part : *place)
-      if (part.axis > 0 || part.length != whole[0] / batch.size()) axes.insert(part.axis);
-    packed.parts.push_back(*place);
-  }
-  packed.axis = axes.size() > 1 ? -1 : axes.empty() ? 0 : *axes.begin();
-  return packed;
-}
-
 // A tensor of the port for one of the reference's boundaries.
 struct Matched {
-  size_t boundary;
+  std::optional<size_t> boundary;   // none: of a name of the port's own
   std::pair<size_t, size_t> place;  // sample, where the port's batch is taken apart; which of the port's tensors it was
   CandidateTensor tensor;
 };
@@ -48,20 +32,25 @@ class Matcher {
         dump_(*reference.dump),
         tensors_(tensors),
         of_selections_(of_selections),
-        batch_(batch) {}
+        batch_(batch),
+        known_(*reference.program) {}
 
   // `program`: the reference's. Returns the boundaries that are of samples alone.
   PackedBoundaries run(Program& program, const std::vector<CallShapes>& paths) {
     for (const CallShapes& path : paths)
-      if (!path.own && path.reference != path.port)
+      if (path.own)
+        batch_.of_port ? divide_own(path) : join_own(path);
+      else if (path.reference != path.port)
         for (const auto& [call, shape] : batch_.batch(path).shapes) match(path, call);
+    if (!batch_.of_port) pack_for_own(paths);
     const std::set<size_t> counts = counts_over_padding(program, of_tokens_, left_out_);
     std::erase_if(packed_, [&](const auto& boundary) { return counts.contains(boundary.first); });
     const PackedBoundaries changed = go_on_from_samples(program, packed_);
     left_out_.insert(counts.begin(), counts.end());
     for (const auto& [b, parts] : packed_)
       if (!changed.contains(b)) left_out_.insert(b);
-    std::erase_if(matched_, [&](const Matched& matched) { return left_out_.contains(matched.boundary); });
+    std::erase_if(matched_,
+                  [&](const Matched& matched) { return matched.boundary && left_out_.contains(*matched.boundary); });
     return changed;
   }
 
@@ -86,7 +75,7 @@ class Matcher {
     if (of_selections_.contains(path.name)) return leave_out(path);  // each call selects other rows
     if (parts.empty() && !calls.empty() && is_op_path(path.name)) return leave_out(path);  // not run in all calls
     if (parts.empty()) return;                                                             // it stays as it is
-    const PackedParts places = places_of(batch_, whole, parts);
+    const PackedParts places = places_in_batch(batch_, whole, parts);
     const bool same = std::ranges::all_of(parts, [&](const Shape& part) { return part == whole; });
     if (!path.of_range && path.one_dtype && !places.parts.empty())
       batch_.of_port ? divide(path, call, calls, places) : join(path, call, calls, places);
@@ -137,7 +126,8 @@ class Matcher {
   }
 
   CandidateTensor& add(const CallShapes& path, size_t call, std::pair<size_t, size_t> place) {
-    matched_.push_back({boundary(path, call), place, tensors_[place.second]});
+    gone_.insert(place.second);
+    matched_.push_back({path.own ? std::nullopt : std::optional(boundary(path, call)), place, tensors_[place.second]});
     matched_.back().tensor.call = static_cast<int>(call);
     return matched_.back().tensor;
   }
@@ -149,32 +139,80 @@ class Matcher {
 
   // The port's batch: a tensor for each call of the reference.
   void divide(const CallShapes& path, size_t call, const std::vector<size_t>& calls, const PackedParts& places) {
-    const bool padded = packed_shape(path.port.shapes.at(call), places) != path.port.shapes.at(call);
+    const Shape& batch = path.port.shapes.at(call);
     for (size_t i = 0; i < calls.size(); ++i) {
       CandidateTensor& part = add(path, calls[i], {i, path.tensors.at(call)});
-      part.shape = path.reference.shapes.at(calls[i]);
+      part.shape = path.own ? cut(batch, places.parts[i]) : path.reference.shapes.at(calls[i]);
       part.load = [load = part.load, place = places.parts[i], shape = part.shape] {
         return axis_parts(load(), place).reshape(shape);
       };
-      if (padded) of_tokens_.insert(boundary(path, calls[i]));
+      if (!path.own && packed_shape(batch, places) != batch) of_tokens_.insert(boundary(path, calls[i]));
     }
+  }
+
+  // Where its samples, and not the whole, have extents that the reference has.
+  void divide_own(const CallShapes& path) {
+    for (const auto& [call, batch] : path.port.shapes) {
+      const std::vector<Shape> parts = parts_by_shape(batch_, batch);
+      const bool fits = !parts.empty() && !known_.has_extents(batch) &&
+                        std::ranges::all_of(parts, [&](const Shape& part) { return known_.has_extents(part); });
+      const PackedParts places = fits ? places_in_batch(batch_, batch, parts) : PackedParts();
+      if (!places.parts.empty())
+        divide(path, call, batch_.calls_of(path.port.times, path.port.times * parts.size(), call), places);
+    }
+  }
+
+  // Tensors of the port, sample behind sample; `shapes`: that they are brought to before.
+  void join(const CallShapes& path, size_t call, const std::vector<size_t>& calls, const std::vector<Shape>& shapes,
+            int64_t axis) {
+    std::vector<std::pair<Shape, std::function<at::Tensor()>>> loads;
+    for (size_t i = 0; i < calls.size(); ++i) {
+      loads.emplace_back(shapes[i], tensors_[path.tensors.at(calls[i])].load);
+      gone_.insert(path.tensors.at(calls[i]));
+    }
+    CandidateTensor& samples = add(path, call, {0, path.tensors.at(calls[0])});
+    samples.shape = packed_shape(shapes, axis);
+    samples.load = [loads, axis] {
+      std::vector<at::Tensor> parts;
+      for (const auto& [shape, load] : loads) parts.push_back(load().reshape(shape));
+      return pack(std::move(parts), axis);
+    };
   }
 
   // The reference's batch without its padding.
   void join(const CallShapes& path, size_t call, const std::vector<size_t>& calls, const PackedParts& places) {
     const Shape& batch = path.reference.shapes.at(call);
-    std::vector<std::pair<Shape, std::function<at::Tensor()>>> loads;
-    for (size_t i = 0; i < calls.size(); ++i)
-      loads.emplace_back(cut(batch, places.parts[i]), tensors_[path.tensors.at(calls[i])].load);
-    CandidateTensor& samples = add(path, call, {0, path.tensors.at(calls[0])});
-    samples.shape = packed_shape(batch, places);
-    samples.load = [loads, axis = places.axis] {
-      std::vector<at::Tensor> parts;
-      for (const auto& [shape, load] : loads) parts.push_back(load().reshape(shape));
-      return pack(std::move(parts), axis);
-    };
+    std::vector<Shape> shapes;
+    for (const auto& place : places.parts) shapes.push_back(cut(batch, place));
+    join(path, call, calls, shapes, places.axis);
     packed_.emplace(boundary(path, call), places);
-    if (samples.shape != batch) of_tokens_.insert(boundary(path, call));
+    if (packed_shape(shapes, places.axis) != batch) of_tokens_.insert(boundary(path, call));
+  }
+
+  void join_own(const CallShapes& path) {
+    const size_t once = path.port.times / batch_.tokens.size();
+    for (size_t call = 0; call < once; ++call) {
+      const std::vector<size_t> calls = batch_.calls_of(once, path.port.times, call);
+      const std::vector<Shape> shapes = path.port.of(calls);
+      if (shapes.empty() || !path.one_dtype || !ragged_extents(shapes)) continue;
+      join(path, call, calls, shapes, axis_to_pack(shapes));
+      own_.add(matched_.back().tensor.shape);
+    }
+  }
+
+  // Of the values that the port has under names of its own, as far as shapes tell.
+  void pack_for_own(const std::vector<CallShapes>& paths) {
+    const NamedTensors named = named_tensors(paths);
+    for (size_t b = 0; b < program_.boundaries.size(); ++b) {
+      const Boundary& boundary = program_.boundaries[b];
+      if (!boundary.comparable || named.contains({boundary.path, boundary.call})) continue;
+      const Shape& batch = boundary.value.shape;
+      const std::vector<Shape> parts = parts_by_shape(batch_, batch);
+      const PackedParts places = parts.empty() ? PackedParts() : places_in_batch(batch_, batch, parts);
+      if (places.parts.empty() || !own_.has_extents(packed_shape(batch, places))) continue;
+      packed_.emplace(b, places);
+      if (packed_shape(batch, places) != batch) of_tokens_.insert(b);
+    }
   }
 
   const Program& program_;
@@ -182,6 +220,8 @@ class Matcher {
   const Tensors& tensors_;
   const std::set<std::string>& of_selections_;
   const RaggedBatch& batch_;
+  const KnownShapes known_;
+  KnownShapes own_;  // what the port has under names of its own, joined
   std::vector<Matched> matched_;
   PackedBoundaries packed_;
   std::set<size_t> of_tokens_, left_out_;  // boundaries

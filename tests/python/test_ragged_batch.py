@@ -1,4 +1,7 @@
 """Samples of several lengths: a batch with padding beside a call for each, as engines run prompts that PyTorch runs at once."""
+import json
+
+import h5py
 import nameless
 import numpy as np
 import pytest
@@ -91,6 +94,34 @@ def test_without_the_axis_of_the_batch(tmp_path):
     assert report["counts"]["pass"] == len({path for path, _ in values} - {"transformer.wpe"}) > 20, report["counts"]  # its rows are no sample's
 
 
+def module_results(recording):
+    """[(path, array)] of every stored result of a module, call after call."""
+    with h5py.File(recording) as dump:
+        events = [json.loads(line) for line in bytes(dump["/trace/events"][()]).decode().splitlines()]
+        paths = {event["id"]: event["path"] for event in events if event["e"] == "call"}
+        returned = [(paths[event["id"]], event["outputs"][0]) for event in events if event["e"] == "ret" and event["outputs"]]
+        return [(path, dump[f"/values/{value['k']}"][()]) for path, value in returned if path and value.get("k") is not None and value["d"] == "float32"]
+
+
+def under_other_names(recording, file):
+    """A number for each path, as an engine calls its tensors; each value once."""
+    names = {}
+    with parity_probe.Writer(file) as writer:
+        for path, value in module_results(recording):
+            writer.write(names.setdefault(path, f"t{len(names)}"), np.ascontiguousarray(value))
+    return file, names
+
+
+@pytest.mark.parametrize("batch_of", ["reference", "port"])
+@pytest.mark.parametrize("name, in_front", CASES)
+def test_under_names_of_its_own(name, in_front, batch_of, tmp_path):
+    reference, port = both(MODELS[name], tmp_path, batch_of, in_front=in_front)
+    named, names = under_other_names(port, tmp_path / "named.h5")
+    report, red = judged(reference, named, tmp_path)
+    assert report["verdict"] == "pass" and said(report, batch_of), (red, report["warnings"])
+    assert report["counts"]["pass"] > .5 * len(names) * (1 if batch_of == "reference" else 3), (report["counts"], len(names))
+
+
 def first_token_alone(model):
     forward = model.lm_head.forward
     model.lm_head.forward = lambda x: forward(x[:, :1])
@@ -143,6 +174,15 @@ def test_faults_are_found_at_their_module(fault, dtype, tmp_path):
     change, batch_of, place = FAULTS[fault]
     report, _ = judged(*both(gpt2, tmp_path, batch_of, dtype, in_front=True, fault=change), tmp_path)
     assert said(report, batch_of) and report["first_divergence"]["path"].startswith(place), report["first_divergence"]
+
+
+@pytest.mark.parametrize("batch_of", ["reference", "port"])
+def test_a_fault_under_names_of_its_own(batch_of, tmp_path):
+    reference, port = both(gpt2, tmp_path, batch_of, in_front=True, fault=eps)
+    named, names = under_other_names(port, tmp_path / "named.h5")
+    report, _ = judged(reference, named, tmp_path)
+    first = report["first_divergence"]
+    assert said(report, batch_of) and first["path"].startswith("transformer.h.1.ln_2") and first["candidate_path"] == names["transformer.h.1.ln_2"], first
 
 
 @pytest.mark.parametrize("batch_of", ["reference", "port"])
