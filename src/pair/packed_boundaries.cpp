@@ -73,7 +73,6 @@ class Samples {
   }
 
   Value put_in(const Value& whole, const Value& sample, const std::vector<AxisPart>& parts, size_t i) {
-    if (i == parts.size()) return sample;
     const AxisPart& part = parts[i];
     const Value inner =
         i + 1 == parts.size() ? sample : put_in(slice(whole, part.axis, part.begin, part.length), sample, parts, i + 1);

@@ -148,6 +148,8 @@ PaddedBoundaries leave_out_padding(Program& reference, const Dump& dump, const R
                                    std::vector<CandidateTensor>& tensors, const NameMap* map,
                                    std::vector<std::string>& notes) {
   const auto paths = call_shapes(reference, tensors, map);
+  const auto alike = [](const CallShapes& path) { return !path.own && path.reference == path.port; };
+  if (std::ranges::all_of(paths, alike)) return {};
   const auto of_selections = paths_of_selections(reference);
   const auto padding = find_padding({&reference, &dump}, port, tensors, paths, of_selections);
   if (!padding) return {};
