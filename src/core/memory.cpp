@@ -76,7 +76,10 @@ KeepFreedMemory::~KeepFreedMemory() {
   mallopt(M_TRIM_THRESHOLD, 128 * 1024);
   malloc_trim(0);
 }
-void give_back_large_blocks() { mallopt(M_MMAP_THRESHOLD, 4 << 20); }
+void give_back_large_blocks() {
+  mallopt(M_MMAP_THRESHOLD, 4 << 20);
+  mallopt(M_TRIM_THRESHOLD, 16 << 20);
+}
 #else
 KeepFreedMemory::KeepFreedMemory() {}
 KeepFreedMemory::~KeepFreedMemory() {}
