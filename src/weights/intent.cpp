@@ -7,6 +7,8 @@
 #include <set>
 #include <unordered_map>
 
+#include "weights/numbered.hpp"
+
 namespace parity {
 namespace {
 
@@ -79,6 +81,7 @@ class Intents {
         static_cast<double>(same) >= kSameNames * static_cast<double>(std::min(reference.size(), candidate.size()));
     vote();
     pair_forms();
+    if (!literal_) find_ordered();
   }
 
   std::vector<Intent> run() {
@@ -167,6 +170,38 @@ class Intents {
     }
   }
 
+  // Where one side counts its layers with one number and the other with two: names that are equal but
+  // for their numbers hold one another's contents, each one's once, and in the order of the numbers.
+  void find_ordered() {
+    std::vector<std::vector<size_t>> mine(reference_.size()), theirs(candidate_.size());
+    for (const UnitMatch& h : held_)
+      mine[h.reference].push_back(h.candidate), theirs[h.candidate].push_back(h.reference);
+    const auto one = [&](size_t r) {
+      return mine[r].size() == 1 && theirs[mine[r][0]].size() == 1 && !reference_[r].slice &&
+             !candidate_[mine[r][0]].slice;
+    };
+    std::map<std::string, std::map<std::vector<int64_t>, size_t>> groups;
+    for (size_t r = 0; r < reference_.size(); ++r) {
+      const Numbered name = numbered(reference_[r].name.path);
+      groups[name.words].emplace(name.numbers, r);
+    }
+    for (const auto& [words, group] : groups) {
+      if (group.size() < 2) continue;
+      if (!std::ranges::all_of(group, [&](const auto& unit) { return one(unit.second); })) continue;
+      std::vector<std::vector<int64_t>> own, in_turn;  // numbers: of the group, and of those that hold it
+      std::map<std::vector<int64_t>, size_t> holders;
+      std::set<std::string> their_words;
+      for (const auto& [numbers, r] : group) {
+        const Numbered name = numbered(candidate_[mine[r][0]].name.path);
+        own.push_back(numbers), in_turn.push_back(name.numbers);
+        holders.emplace(name.numbers, mine[r][0]), their_words.insert(name.words);
+      }
+      const bool ascending = std::ranges::is_sorted(in_turn), equal = std::ranges::is_permutation(own, in_turn);
+      if (their_words.size() > 1 || holders.size() < group.size() || !(ascending || equal)) continue;
+      for (const auto& [numbers, r] : group) ordered_[r] = equal ? holders.at(numbers) : mine[r][0];
+    }
+  }
+
   std::string evidence(size_t r, size_t c) const {
     if (reference_[r].name.path == candidate_[c].name.path) return "equal names";
     if (reference_[r].name.plain == candidate_[c].name.plain) return "names equal but for the leaf's word";
@@ -176,6 +211,16 @@ class Intents {
   }
 
   Intent intent(size_t r) const {
+    const Intent by_names = intent_by_names(r);
+    const auto ordered = ordered_.find(r);
+    if (ordered == ordered_.end()) return by_names;
+    if (by_names.candidate && words(*by_names.candidate) != words(ordered->second)) return by_names;
+    return {ordered->second, false, evidence(r, ordered->second)};
+  }
+
+  std::string words(size_t c) const { return numbered(candidate_[c].name.path).words; }
+
+  Intent intent_by_names(size_t r) const {
     const Unit& unit = reference_[r];
     const auto chosen = [&](size_t c) {
       return Intent{c, literal_ && candidate_[c].name.plain == unit.name.plain, evidence(r, c)};
@@ -213,6 +258,7 @@ class Intents {
   std::unordered_map<std::string, size_t> by_plain_;
   Votes form_votes_, module_votes_, parent_votes_;
   std::map<int, std::pair<int, double>> paired_;  // reference form -> candidate form, score
+  std::map<size_t, size_t> ordered_;              // reference unit -> candidate unit
   bool literal_ = false;
   int offset_ = 0;
 };
