@@ -16,6 +16,7 @@
 #include "pair/call_order.hpp"
 #include "pair/chunks.hpp"
 #include "pair/last_tokens.hpp"
+#include "pair/packed_batch.hpp"
 #include "pair/padding.hpp"
 #include "pair/ragged_values.hpp"
 
@@ -99,8 +100,7 @@ void warn_of_guesses(Sides& sides) {
 
 // Boundaries of the reference that are of tokens alone, without padding.
 struct WithoutPadding {
-  PackedBoundaries samples;
-  PaddedBoundaries tokens;
+  PartBoundaries samples, tokens;
 
   bool empty() const { return samples.empty() && tokens.empty(); }
   void keep(const std::vector<bool>& marked) {
@@ -115,12 +115,14 @@ WithoutPadding match_shapes(Sides& sides, const NameMap* map, std::vector<std::s
   OpenedSide& reference = sides.reference;
   std::vector<CandidateTensor>& tensors = sides.candidate.tensors;
   const RecordedSide port{&sides.candidate.program, sides.candidate.dump.get()};
-  const auto samples = match_samples(reference.program, *reference.dump, port, tensors, map, notes);
-  if (!samples) tensors = match_calls(reference.program, *reference.dump, std::move(tensors), map, notes);
+  auto paths = call_shapes(reference.program, tensors, map);
+  auto samples = match_samples(reference.program, *reference.dump, port, tensors, paths, notes);
+  if (!samples) samples = match_packed(reference.program, *reference.dump, port, tensors, paths, notes);
+  if (!samples) tensors = match_calls(reference.program, *reference.dump, std::move(tensors), std::move(paths), notes);
   order_calls(reference.program, *reference.dump, tensors, map, notes);
-  PaddedBoundaries padded = leave_out_padding(reference.program, *reference.dump, port, tensors, map, notes);
+  PartBoundaries tokens = leave_out_padding(reference.program, *reference.dump, port, tensors, map, notes);
   broadcast(reference.program, *reference.dump, tensors, map);
-  return {samples.value_or(PackedBoundaries()), std::move(padded)};
+  return {std::move(samples).value_or(PartBoundaries()), std::move(tokens)};
 }
 
 void pair_up(Sides& sides, const ShareDone& progress) {
@@ -146,8 +148,8 @@ void pair_up(Sides& sides, const ShareDone& progress) {
     sides.rewritten = true;
     reference.program = load_program(*reference.dump);
     unpadded.keep(sides.pairing.marked);
-    go_on_from_samples(reference.program, unpadded.samples);
-    go_on_from_tokens(reference.program, unpadded.tokens);
+    go_on_from_parts(reference.program, unpadded.samples);
+    go_on_from_parts(reference.program, unpadded.tokens);
     if (last) go_on_from_last_rows(reference.program, *last, &sides.pairing.marked);
   }
   sides.warnings = std::move(notes);

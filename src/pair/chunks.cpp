@@ -87,13 +87,37 @@ std::vector<CandidateTensor> split(const std::vector<CandidateTensor>& tensors, 
   return all;
 }
 
+// The reference's values have an axis of one sample, and the port's none.
+bool lacks_batch(const CallShapes& path) {
+  const auto is_sample = [](const auto& of_call) { return of_call.second.size() > 1 && of_call.second[0] == 1; };
+  const auto is_shorter = [&](const auto& of_call) {
+    return of_call.second.size() + 1 == path.reference.first().size();
+  };
+  return !path.own && std::ranges::all_of(path.reference.shapes, is_sample) &&
+         std::ranges::all_of(path.port.shapes, is_shorter);
+}
+
+Tensors with_batch(Tensors tensors, std::vector<CallShapes>& paths) {
+  for (CallShapes& path : paths)
+    if (lacks_batch(path))
+      for (auto& [call, shape] : path.port.shapes) {
+        CandidateTensor& tensor = tensors[path.tensors.at(call)];
+        shape.insert(shape.begin(), 1);
+        tensor.shape = shape;
+        tensor.load = [load = tensor.load] { return load().unsqueeze(0); };
+      }
+  return tensors;
+}
+
 }  // namespace
 
 std::vector<CandidateTensor> match_calls(const Program& reference, const Dump& dump,
-                                         std::vector<CandidateTensor> tensors, const NameMap* map,
+                                         std::vector<CandidateTensor> tensors, std::vector<CallShapes> paths,
                                          std::vector<std::string>& notes) {
-  std::vector<Division> possible = divisions(reference, tensors, map);
+  Tensors sampled = with_batch(tensors, paths);
+  std::vector<Division> possible = divisions(reference, std::move(paths));
   if (possible.empty()) return tensors;
+  tensors = std::move(sampled);
   Division division = fitting(std::move(possible), reference, dump, tensors);
   const auto otherwise = std::count_if(division.chunks.begin(), division.chunks.end(),
                                        [](const Chunks& chunks) { return chunks.rows == 0; });

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "pair/call_shapes.hpp"
 #include "pair/candidate.hpp"
-#include "pair/name_map.hpp"
 #include "trace/program.hpp"
 
 namespace parity {
@@ -13,10 +13,10 @@ namespace parity {
 /// joined along its axis when it is read; what the reference has in chunks is divided so, and what both its calls have
 /// whole is given to each. Samples may come in another order: that of the first values that tell it. Of a path that the
 /// reference does not have, the extents that this gives must be those of one of its values, and the port's own may not
-/// be. What was divided otherwise than most (a state, scores over a growing cache) is left out. `map` may be null.
-/// `notes`: says the chunks. The tensors read from `dump`, the reference's.
+/// be. What was divided otherwise than most (a state, scores over a growing cache) is left out. `paths`: call_shapes of
+/// the two. `notes`: says the chunks. The tensors read from `dump`, the reference's.
 std::vector<CandidateTensor> match_calls(const Program& reference, const Dump& dump,
-                                         std::vector<CandidateTensor> tensors, const NameMap* map,
+                                         std::vector<CandidateTensor> tensors, std::vector<CallShapes> paths,
                                          std::vector<std::string>& notes);
 
 }  // namespace parity

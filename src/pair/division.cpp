@@ -6,17 +6,11 @@
 
 #include "pair/call_shapes.hpp"
 #include "pair/division_axes.hpp"
+#include "pair/votes.hpp"
 #include "trace/path.hpp"
 
 namespace parity {
 namespace {
-
-template <typename Key>
-std::optional<Key> most_of(const std::map<Key, int>& votes) {
-  const auto most =
-      std::max_element(votes.begin(), votes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-  return most == votes.end() ? std::nullopt : std::optional(most->first);
-}
 
 size_t usual_times(const std::vector<Calls>& paths) {
   std::map<size_t, int> votes;
@@ -273,9 +267,7 @@ size_t divided(const Division& division) {
 
 }  // namespace
 
-std::vector<Division> divisions(const Program& reference, const std::vector<CandidateTensor>& tensors,
-                                const NameMap* map) {
-  std::vector<CallShapes> paths = call_shapes(reference, tensors, map);
+std::vector<Division> divisions(const Program& reference, std::vector<CallShapes> paths) {
   const auto alike = [](const CallShapes& path) { return !path.own && path.reference == path.port; };
   if (std::ranges::all_of(paths, alike)) return {};
   const BothSides sides{std::move(paths), reference_calls(reference), paths_of_selections(reference),

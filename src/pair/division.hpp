@@ -3,8 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "pair/candidate.hpp"
-#include "pair/name_map.hpp"
+#include "pair/call_shapes.hpp"
 #include "trace/program.hpp"
 
 namespace parity {
@@ -35,10 +34,9 @@ struct Division {
 /// Compares the shapes of paths that both sides have, call by call. A path is divided where its calls differ from the
 /// other side's along one axis alone, and add up to it there; where the model calls a module several times, chunks
 /// follow one another call for call, pass for pass. Of a name of the port's own, that its shape is none of the
-/// reference's, whatever the order of its axes, and that joined or divided it is. `map` may be null. What divides most
-/// paths; several: all steps of a sample may come before the next sample's, or all samples of a step; shapes alone do
-/// not tell. Empty: nothing is divided.
-std::vector<Division> divisions(const Program& reference, const std::vector<CandidateTensor>& tensors,
-                                const NameMap* map);
+/// reference's, whatever the order of its axes, and that joined or divided it is. `paths`: call_shapes of the two. What
+/// divides most paths; several: all steps of a sample may come before the next sample's, or all samples of a step;
+/// shapes alone do not tell. Empty: nothing is divided.
+std::vector<Division> divisions(const Program& reference, std::vector<CallShapes> paths);
 
 }  // namespace parity

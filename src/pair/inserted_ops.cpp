@@ -47,7 +47,7 @@ Value OpInserter::fresh(const Value& like, std::vector<int64_t> shape) {
   Value value = like;
   value.id = next_id_++;
   value.shape = std::move(shape);
-  value.key = "";
+  value.key = "", value.packed = {};
   return value;
 }
 
@@ -61,7 +61,7 @@ Op OpInserter::made(const std::string& name, json args, const Value& output, int
   op.args = std::move(args);
   op.kwargs = json::object();
   op.outputs = {output};
-  op.view = op.kind != "clone" && op.kind != "cat" && op.kind != "slice_scatter";
+  op.view = op.kind != "clone" && op.kind != "cat";
   return op;
 }
 
@@ -71,9 +71,9 @@ Op OpInserter::contiguous_clone(const Value& of, const Value& output, int beside
   return op;
 }
 
-Value OpInserter::recorded(const Value& whole, std::vector<int64_t> shape, std::vector<AxisPart> parts) {
-  Value value = fresh(whole, std::move(shape));
-  value.key = whole.key, value.parts = std::move(parts);
+Value OpInserter::recorded(const Value& whole) {
+  Value value = fresh(whole, whole.shape);
+  value.key = whole.key, value.packed = whole.packed;
   return recorded_.emplace_back(value);
 }
 

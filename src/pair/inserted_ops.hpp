@@ -24,8 +24,8 @@ class OpInserter {
   Op made(const std::string& name, nlohmann::json args, const Value& output, int beside) const;
   /// The same, contiguous.
   Op contiguous_clone(const Value& of, const Value& output, int beside) const;
-  /// A value that the inserted ops read: of what the dump stores of `whole` these parts.
-  Value recorded(const Value& whole, std::vector<int64_t> shape, std::vector<AxisPart> parts);
+  /// A value that the inserted ops read: what the dump stores of `whole`.
+  Value recorded(const Value& whole);
   /// Behind the op that makes `whole`. Boundaries of it are of `part`, which the first `before` ops make; what is
   /// computed from `whole` is computed from `instead`. Boundaries keep their indices.
   void insert(const Value& whole, const Value& part, const Value& instead, int before, std::vector<Op> ops);

@@ -37,18 +37,18 @@ class Unpadding {
         of_selections_(of_selections),
         named_(named_tensors(paths)) {}
 
-  PaddedBoundaries run() {
+  PartBoundaries run() {
     leave_out_what_has_no_counterpart();
     leave_out_counts();
-    PaddedBoundaries padded;
+    PartBoundaries padded;
     if (padding_.of_port) {
       cut_port();
     } else {
       padded = boundaries_to_cut();
-      const std::set<size_t> changed = go_on_from_tokens(reference_, padded);
+      const PartBoundaries changed = go_on_from_parts(reference_, padded);
       for (const auto& [b, parts] : padded)
         if (!changed.contains(b)) leave_out(b);
-      std::erase_if(padded, [&](const auto& entry) { return !changed.contains(entry.first); });
+      padded = changed;
     }
     size_t c = 0;
     std::erase_if(tensors_, [&](const CandidateTensor&) { return left_out_.contains(c++); });
@@ -109,12 +109,12 @@ class Unpadding {
   }
 
   // Those that the port has without padding, under their names or names of its own.
-  PaddedBoundaries boundaries_to_cut() {
+  PartBoundaries boundaries_to_cut() {
     KnownShapes own;
     for (const CallShapes& path : paths_)
       for (const auto& [call, c] : path.tensors)
         if (path.own) own.add(tensors_[c].shape);
-    PaddedBoundaries padded;
+    PartBoundaries padded;
     for (size_t b = 0; b < reference_.boundaries.size(); ++b) {
       const Shape& whole = reference_.boundaries[b].value.shape;
       if (!reference_.boundaries[b].comparable) continue;
@@ -123,7 +123,7 @@ class Unpadding {
       auto parts =
           name != named_.end() ? tokens_of(whole, tensors_[name->second].shape, padding_) : tokens_of(whole, padding_);
       if (!parts.empty() && (name != named_.end() || own.has_extents(cut(whole, parts))))
-        padded.emplace(b, is_range(reference_.boundaries[b].kind) ? of_range(whole, parts) : parts);
+        padded.emplace(b, PackedParts{{is_range(reference_.boundaries[b].kind) ? of_range(whole, parts) : parts}});
     }
     return padded;
   }
@@ -144,9 +144,9 @@ class Unpadding {
 
 }  // namespace
 
-PaddedBoundaries leave_out_padding(Program& reference, const Dump& dump, const RecordedSide& port,
-                                   std::vector<CandidateTensor>& tensors, const NameMap* map,
-                                   std::vector<std::string>& notes) {
+PartBoundaries leave_out_padding(Program& reference, const Dump& dump, const RecordedSide& port,
+                                 std::vector<CandidateTensor>& tensors, const NameMap* map,
+                                 std::vector<std::string>& notes) {
   const auto paths = call_shapes(reference, tensors, map);
   const auto alike = [](const CallShapes& path) { return !path.own && path.reference == path.port; };
   if (std::ranges::all_of(paths, alike)) return {};
@@ -154,7 +154,7 @@ PaddedBoundaries leave_out_padding(Program& reference, const Dump& dump, const R
   const auto padding = find_padding({&reference, &dump}, port, tensors, paths, of_selections);
   if (!padding) return {};
   Unpadding unpadding(reference, tensors, paths, of_selections, *padding);
-  PaddedBoundaries padded = unpadding.run();
+  PartBoundaries padded = unpadding.run();
   notes.push_back(unpadding.note());
   return padded;
 }

@@ -10,6 +10,7 @@
 
 #include "measure/measure.hpp"
 #include "pair/limits.hpp"
+#include "pair/votes.hpp"
 
 namespace parity {
 namespace {
@@ -52,7 +53,7 @@ class PaddingFinder {
                          [](const ShapePair& s) { return s.reference != s.port; });
     if (different.empty()) return std::nullopt;
     std::erase_if(different, [&](const ShapePair& s) { return of_selections_.contains(s.path); });
-    const auto padding = most_of(possible(different), different.size(), [&](const Padding& p) {
+    const auto padding = explaining_most(possible(different), different.size(), [&](const Padding& p) {
       return std::ranges::count_if(different, [&](const ShapePair& s) { return !tokens(s, p).empty(); });
     });
     return padding ? by_first_values(*padding) : std::nullopt;
@@ -82,7 +83,7 @@ class PaddingFinder {
   // What explains most of so many; none: less than half. Of two that explain as much the fewer tokens: the others are
   // those of a batch.
   template <typename Explains>
-  static std::optional<Padding> most_of(const std::set<Padding>& possible, size_t all, Explains&& explains) {
+  static std::optional<Padding> explaining_most(const std::set<Padding>& possible, size_t all, Explains&& explains) {
     std::optional<Padding> best;
     int64_t most = static_cast<int64_t>(all) / 2;
     for (const Padding& padding : possible)
@@ -104,7 +105,7 @@ class PaddingFinder {
     if (strange == 0) return std::nullopt;
     KnownShapes of_port;
     for (const Shape& shape : theirs) of_port.add(shape);
-    const auto padding = most_of(lengths, static_cast<size_t>(strange), [&](const Padding& p) {
+    const auto padding = explaining_most(lengths, static_cast<size_t>(strange), [&](const Padding& p) {
       return std::ranges::count_if(p.of_port ? theirs : mine, [&](const Shape& s) {
         const KnownShapes& other = p.of_port ? known : of_port;
         return !other.has_extents(s) && other.has_extents(cut(s, tokens_of(s, p)));
@@ -210,8 +211,7 @@ class PaddingFinder {
     std::map<int64_t, int> votes;
     for (const Shape& shape : shapes)
       if (shape[1] == tokens) ++votes[shape[0]];
-    const auto most = std::ranges::max_element(votes, {}, [](const auto& vote) { return vote.second; });
-    return most == votes.end() ? 1 : most->first;
+    return most_of(votes).value_or(1);
   }
 
   static bool tokens_come_first(const std::vector<Shape>& shapes, int64_t tokens) {

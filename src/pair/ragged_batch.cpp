@@ -1,7 +1,6 @@
 #include "pair/ragged_batch.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <set>
 
 namespace parity {
@@ -40,8 +39,7 @@ std::optional<std::vector<AxisPart>> place_in_batch(const RaggedBatch& batch, si
   const int64_t tokens = batch.tokens[call], sample = static_cast<int64_t>(batch.samples[call]);
   const int64_t before = batch.in_front[call] ? batch.padded - tokens : 0;
   const int64_t rows = whole[0] / batch.size();  // of a sample
-  AxisPart outer{0, whole[0], sample * rows, rows};
-  std::vector<AxisPart> place;
+  std::vector<AxisPart> place{{0, whole[0], sample * rows, rows}};
   const size_t dropped = whole.size() - part.size();
   for (size_t axis = 0; axis < shapes.whole.size(); ++axis) {
     const int64_t extent = shapes.whole[axis], length = shapes.part[axis];
@@ -51,11 +49,10 @@ std::optional<std::vector<AxisPart>> place_in_batch(const RaggedBatch& batch, si
     if (extent % batch.padded != 0 || (!last && length != each * tokens)) return std::nullopt;
     const int64_t begin = (last ? before + tokens - 1 : before) * each;
     if (axis == 0 && dropped == 0)  // batch and tokens are one axis
-      outer.begin += begin, outer.length = length;
+      place[0].begin += begin, place[0].length = length;
     else
       place.push_back({static_cast<int64_t>(axis + dropped), extent, begin, length});
   }
-  place.push_back(outer);
   return place;
 }
 
@@ -87,8 +84,8 @@ std::vector<Shape> parts_by_shape(const RaggedBatch& batch, const Shape& whole) 
   return parts;
 }
 
-std::optional<std::vector<int64_t>> ragged_extents(const std::vector<Shape>& shapes) {
-  std::vector<int64_t> found;
+std::optional<RaggedAxis> ragged_axis(const std::vector<Shape>& shapes) {
+  RaggedAxis found;
   for (size_t axis = 0; axis < shapes.front().size(); ++axis) {
     std::vector<int64_t> extents;
     for (const Shape& shape : shapes) {
@@ -96,20 +93,10 @@ std::optional<std::vector<int64_t>> ragged_extents(const std::vector<Shape>& sha
       extents.push_back(shape[axis]);
     }
     if (std::ranges::count(extents, extents[0]) == std::ssize(extents)) continue;
-    if (!found.empty() && found != extents) return std::nullopt;
-    found = extents;
+    if (!found.extents.empty() && found.extents != extents) return std::nullopt;
+    found = {found.extents.empty() ? static_cast<int64_t>(axis) : -1, std::move(extents)};
   }
   return found;
-}
-
-int64_t axis_to_pack(const std::vector<Shape>& shapes) {
-  int64_t found = -1;
-  for (size_t axis = 0; axis < shapes.front().size(); ++axis)
-    if (std::ranges::any_of(shapes, [&](const Shape& shape) { return shape[axis] != shapes[0][axis]; })) {
-      if (found >= 0) return -1;
-      found = static_cast<int64_t>(axis);
-    }
-  return std::max<int64_t>(found, 0);
 }
 
 }  // namespace parity

@@ -48,11 +48,12 @@ PackedParts places_in_batch(const RaggedBatch& batch, const Shape& whole, const 
 /// unless another is as long (scores). Empty: the first axis holds no samples.
 std::vector<Shape> parts_by_shape(const RaggedBatch& batch, const Shape& whole);
 
-/// The extents along the one axis, or several alike, along which these shapes differ; empty: they are equal; nullopt:
-/// they differ otherwise.
-std::optional<std::vector<int64_t>> ragged_extents(const std::vector<Shape>& shapes);
-
-/// The axis along which values of these shapes can be packed: `PackedParts::axis`.
-int64_t axis_to_pack(const std::vector<Shape>& shapes);
+/// Along which shapes differ: one axis, or several alike.
+struct RaggedAxis {
+  int64_t axis = 0;              // along which values can be packed: `PackedParts::axis`
+  std::vector<int64_t> extents;  // by shape; empty: they are equal
+};
+/// nullopt: they differ otherwise.
+std::optional<RaggedAxis> ragged_axis(const std::vector<Shape>& shapes);
 
 }  // namespace parity

@@ -10,6 +10,7 @@
 
 #include "measure/measure.hpp"
 #include "pair/limits.hpp"
+#include "pair/votes.hpp"
 
 namespace parity {
 namespace {
@@ -87,7 +88,7 @@ class Finder {
       if (calls.times < 2 || calls.shapes.size() != calls.times) continue;
       std::vector<Shape> shapes;
       for (const auto& [call, shape] : calls.shapes) shapes.push_back(shape);
-      if (const auto extents = ragged_extents(shapes); extents && !extents->empty()) ++votes[*extents];
+      if (const auto ragged = ragged_axis(shapes); ragged && !ragged->extents.empty()) ++votes[ragged->extents];
     }
     const auto tokens = most_of(votes);
     if (!tokens) return false;
@@ -99,12 +100,6 @@ class Finder {
           ++lengths[shape[1]];
     found_.padded = most_of(lengths).value_or(0);
     return found_.padded > 0;
-  }
-
-  template <typename Key>
-  static std::optional<Key> most_of(const std::map<Key, int>& votes) {
-    const auto most = std::ranges::max_element(votes, {}, [](const auto& vote) { return vote.second; });
-    return most == votes.end() ? std::nullopt : std::optional(most->first);
   }
 
   // As often as most modules of the side without padding are called for each call of the other.

@@ -36,7 +36,7 @@ class Matcher {
         known_(*reference.program) {}
 
   // `program`: the reference's. Returns the boundaries that are of samples alone.
-  PackedBoundaries run(Program& program, const std::vector<CallShapes>& paths) {
+  PartBoundaries run(Program& program, const std::vector<CallShapes>& paths) {
     for (const CallShapes& path : paths)
       if (path.own)
         batch_.of_port ? divide_own(path) : join_own(path);
@@ -45,7 +45,7 @@ class Matcher {
     if (!batch_.of_port) pack_for_own(paths);
     const std::set<size_t> counts = counts_over_padding(program, of_tokens_, left_out_);
     std::erase_if(packed_, [&](const auto& boundary) { return counts.contains(boundary.first); });
-    const PackedBoundaries changed = go_on_from_samples(program, packed_);
+    const PartBoundaries changed = go_on_from_parts(program, packed_);
     left_out_.insert(counts.begin(), counts.end());
     for (const auto& [b, parts] : packed_)
       if (!changed.contains(b)) left_out_.insert(b);
@@ -194,8 +194,9 @@ class Matcher {
     for (size_t call = 0; call < once; ++call) {
       const std::vector<size_t> calls = batch_.calls_of(once, path.port.times, call);
       const std::vector<Shape> shapes = path.port.of(calls);
-      if (shapes.empty() || !path.one_dtype || !ragged_extents(shapes)) continue;
-      join(path, call, calls, shapes, axis_to_pack(shapes));
+      const auto ragged = shapes.empty() || !path.one_dtype ? std::nullopt : ragged_axis(shapes);
+      if (!ragged) continue;
+      join(path, call, calls, shapes, ragged->axis);
       own_.add(matched_.back().tensor.shape);
     }
   }
@@ -209,9 +210,10 @@ class Matcher {
       const Shape& batch = boundary.value.shape;
       const std::vector<Shape> parts = parts_by_shape(batch_, batch);
       const PackedParts places = parts.empty() ? PackedParts() : places_in_batch(batch_, batch, parts);
-      if (places.parts.empty() || !own_.has_extents(packed_shape(batch, places))) continue;
+      const Shape packed = places.parts.empty() ? Shape() : packed_shape(batch, places);
+      if (packed.empty() || !own_.has_extents(packed)) continue;
       packed_.emplace(b, places);
-      if (packed_shape(batch, places) != batch) of_tokens_.insert(b);
+      if (packed != batch) of_tokens_.insert(b);
     }
   }
 
@@ -223,23 +225,22 @@ class Matcher {
   const KnownShapes known_;
   KnownShapes own_;  // what the port has under names of its own, joined
   std::vector<Matched> matched_;
-  PackedBoundaries packed_;
+  PartBoundaries packed_;
   std::set<size_t> of_tokens_, left_out_;  // boundaries
   std::set<size_t> gone_;                  // the port's tensors of which there are others, or no boundary
 };
 
 }  // namespace
 
-std::optional<PackedBoundaries> match_samples(Program& reference, const Dump& dump, const RecordedSide& port,
-                                              std::vector<CandidateTensor>& tensors, const NameMap* map,
-                                              std::vector<std::string>& notes) {
-  const auto paths = call_shapes(reference, tensors, map);
+std::optional<PartBoundaries> match_samples(Program& reference, const Dump& dump, const RecordedSide& port,
+                                            std::vector<CandidateTensor>& tensors, const std::vector<CallShapes>& paths,
+                                            std::vector<std::string>& notes) {
   const RecordedSide recorded{&reference, &dump};
   const auto batch = find_ragged_batch(recorded, port, tensors, paths);
   if (!batch) return std::nullopt;
   const auto of_selections = paths_of_selections(reference);
   Matcher matcher(recorded, tensors, of_selections, *batch);
-  PackedBoundaries packed = matcher.run(reference, paths);
+  PartBoundaries packed = matcher.run(reference, paths);
   notes.push_back(fmt::format(
       "the {} ran {} samples as one batch padded to {} tokens, the {} each in a call of its own ({} tokens): {} values "
       "of samples are compared, {} that have padding otherwise are not",

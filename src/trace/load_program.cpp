@@ -261,7 +261,7 @@ at::Tensor pack(std::vector<at::Tensor> parts, int64_t axis) {
 }
 
 at::Tensor stored_value(const Dump& dump, const Value& value) {
-  at::Tensor tensor = axis_parts(dump.value(value.key), value.parts);
+  at::Tensor tensor = dump.value(value.key);
   if (!value.packed.parts.empty()) {
     std::vector<at::Tensor> parts;
     for (const auto& part : value.packed.parts) parts.push_back(axis_parts(tensor, part));

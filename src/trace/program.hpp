@@ -36,11 +36,10 @@ struct Value {
   int64_t id = -1;
   at::ScalarType dtype = at::kFloat;
   std::vector<int64_t> shape;
-  std::string key;                // where its tensor is stored in the dump; empty: not stored
-  bool nested = false;            // a nested tensor: no shape, nothing to compare
-  std::string name;               // in module inputs and outputs: its name in the signature or result
-  std::vector<AxisPart> parts{};  // of the stored tensor these alone
-  PackedParts packed{};           // and of that these, if there are any
+  std::string key;       // where its tensor is stored in the dump; empty: not stored
+  bool nested = false;   // a nested tensor: no shape, nothing to compare
+  std::string name;      // in module inputs and outputs: its name in the signature or result
+  PackedParts packed{};  // of the stored tensor these alone, if there are any
 
   int64_t elements() const { return c10::multiply_integers(shape); }
 };
