@@ -14,7 +14,7 @@ class Blamer {
          const PortPairing& pairing, const std::function<void(double)>& progress)
       : dump_(dump), program_(program), candidate_(candidate), pairing_(pairing), progress_(progress) {
     for (const PortPair& pair : pairing.pairs)
-      if (program.boundaries[pair.boundary].path.empty()) root_ = pair.boundary;
+      if (program.is_result(pair.boundary)) root_ = pair.boundary;
     if (!root_)
       throw Error("the model's result has no counterpart in the candidate: there is no final error to blame on ops");
   }

@@ -14,10 +14,10 @@ namespace {
 constexpr size_t kSteps = 8;  // more ops kept wide than these nobody tries by hand
 
 // The last call's result.
-const OpResult* result_row(const std::vector<OpResult>& rows) {
+const OpResult* result_row(const Program& program, const std::vector<OpResult>& rows) {
   const OpResult* last = nullptr;
   for (const OpResult& row : rows)
-    if (row.path.empty() && row.free && row.free->rel_l2) last = &row;
+    if (row.free && row.free->rel_l2 && program.is_result(static_cast<size_t>(row.index))) last = &row;
   return last;
 }
 
@@ -44,7 +44,7 @@ std::optional<WholeProgram> whole_program(const Dump& dump, const Program& progr
   const bool wrong = std::any_of(rows.begin(), rows.end(), [](const OpResult& row) {
     return row.verdict == Verdict::fail || row.verdict == Verdict::shape;
   });
-  const OpResult* result = result_row(rows);
+  const OpResult* result = result_row(program, rows);
   if (wrong || result == nullptr || *result->free->rel_l2 <= asked) return std::nullopt;
   const auto root = static_cast<size_t>(result->index);
   WholeProgram whole;

@@ -139,7 +139,8 @@ bool Executor::runs_exactly(const Op& op, const Rewrite* rewrite) const {
 // A kernel for other dtypes may lay out its result otherwise (convolutions in fp64 drop channels last), and a recorded
 // view fit the recorded layout: the same numbers in memory of its own.
 torch::jit::Stack Executor::laid_out(const Op& op, torch::jit::Stack stack) const {
-  if (op.name != "aten::view" || !written_ || stack.size() < 2 || !stack[0].isTensor() || !stack[1].isIntList())
+  if ((op.name != "aten::view" && op.name != "aten::_unsafe_view") || !written_ || stack.size() < 2 ||
+      !stack[0].isTensor() || !stack[1].isIntList())
     return stack;
   const at::Tensor self = stack[0].toTensor();
   const auto sizes = at::infer_size(stack[1].toIntVector(), self.numel());

@@ -274,6 +274,12 @@ at::Tensor stored_value(const Dump& dump, const Value& value) {
   return tensor;
 }
 
+bool Program::is_result(size_t boundary) const {
+  return std::ranges::any_of(boundaries, [&](const Boundary& other) {
+    return other.path.empty() && other.value.id == boundaries[boundary].value.id;
+  });
+}
+
 std::optional<size_t> Program::find(std::string_view path, int call) const {
   const auto found = index.find({std::string(path), call});
   return found == index.end() ? std::nullopt : std::optional(found->second);

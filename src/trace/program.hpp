@@ -118,6 +118,9 @@ struct Program {
   /// Index of the boundary, or nullopt.
   std::optional<size_t> find(std::string_view path, int call = 0) const;
 
+  /// Is this boundary's value what the model returns, under whatever name?
+  bool is_result(size_t boundary) const;
+
   /// For each boundary the indices of those boundaries of `marked` (same length as `boundaries`) that it is directly
   /// computed from, that is, along dataflow without another marked one between; views and in-place writes count as
   /// dataflow.

@@ -6,8 +6,10 @@ import torch
 import transformers
 from transformers.pytorch_utils import Conv1D
 
+import nameless
 import parity_probe
 import program
+from spread_models import gpt2, record
 
 
 @pytest.fixture(scope="module")
@@ -85,3 +87,15 @@ def test_nonsense_is_refused(recordings, tmp_path):
     for value in ("nan", "-1", "much"):
         done = program.run("compare", reference, port, f"--max-free={value}")
         assert done.returncode == 2 and "--max-free" in done.stderr and done.stderr.count("\n") <= 2, done.stderr
+
+
+def test_a_result_under_another_name(tmp_path):
+    """The port has `lm_head`, whose value the model returns, and nothing that is called its result."""
+    model = gpt2()
+    reference = record(model, tmp_path / "reference.h5")
+    model.set_attn_implementation("eager")
+    nameless.rewrite(record(model, tmp_path / "port.h5"), tmp_path / "named.h5", name=lambda number, path: path, keep=lambda path: not path.startswith("op "))
+    done, report = compare(reference, tmp_path / "named.h5", tmp_path, "--max-free", "1e-12")
+    assert done.returncode == 3 and report["whole_program"]["error"] > 1e-12, (done.stdout, report["whole_program"])
+    done = program.run("blame", reference, tmp_path / "named.h5")
+    assert done.returncode == 0 and "final relative L2 error" in done.stdout, done.stderr
