@@ -208,7 +208,7 @@ TEST_CASE("names: another layer's weight and bias, however the bias is added") {
     }
     const at::Tensor theirs = at::addmm(other_b, rows, other_w.t());
     const std::string said = diagnosis_of(file, fused ? theirs : theirs.view({2, 5, 12}));
-    CHECK(said.starts_with("wrong layer's weights (layers.0.to_qk.weight instead of layers.1.to_qk.weight, with its"));
+    CHECK(said.starts_with("wrong layer's weights (layers.0.to_qk.weight instead of layers.1.to_qk.weight with its"));
     CHECK(said.find("explains 100 %") != std::string::npos);
   }
 }

@@ -74,6 +74,12 @@ std::pair<at::Tensor, at::Tensor> matrices(OpCall& call) {
   return {a.to(wide), b.to(wide)};
 }
 
+// What addmm and baddbmm multiply their product with.
+at::Tensor scaled(OpCall& call, const at::Tensor& product) {
+  const bool has_factor = call.op.kind == "addmm" || call.op.kind == "baddbmm";
+  return has_factor ? product * call.value("alpha").toScalar().toDouble() : product;
+}
+
 constexpr int64_t kMostSteps = 1024;  // of a sum that is taken step by step
 
 // A running sum in half width, to which `chunk` products at a time are added: what a matrix unit does.
@@ -88,7 +94,7 @@ Rewrite accumulated(int64_t chunk, Rounding rounding) {
       const at::Tensor part = at::matmul(a.narrow(-1, begin, count), b.narrow(-2, begin, count));
       sum = rounding(sum.defined() ? sum + part : part);
     }
-    return with_addend(call, sum);
+    return with_addend(call, scaled(call, sum));
   };
 }
 
@@ -105,7 +111,7 @@ Rewrite split(int64_t parts, Rounding rounding, bool added_in_half) {
       sum = sum.defined() ? sum + part : part;
       if (added_in_half) sum = rounding(sum);
     }
-    return with_addend(call, sum);
+    return with_addend(call, scaled(call, sum));
   };
 }
 

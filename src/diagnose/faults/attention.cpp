@@ -285,6 +285,9 @@ void attention_faults(const ProgramIndex& program, int index, Hypotheses& to) {
   if (op.name == "aten::add.Tensor") added_mask(program, index, to);
   if (op.name == "aten::add.Tensor" || op.kind == "where" || op.kind == "masked_fill") shifted_mask(program, index, to);
   if (op.kind == "where" || op.kind == "masked_fill") chosen_mask(program, index, to);
+  if (op.kind == "baddbmm" && program.ahead(index, "_softmax", 4) >= 0)  // Bloom's: ALiBi and the product, times alpha
+    add_fault(to, program, index, "attention scale", "scores not scaled",
+              [](OpCall& call) { return call.set("alpha", c10::Scalar(1)), call.run_again(); });
   if (op.kind == "mul" && program.number(index, 1) && program.ahead(index, "_softmax", 4) >= 0)
     add_fault(to, program, index, "attention scale", "scores not scaled",
               [](OpCall& call) { return Results{call.tensor("self").clone()}; });
