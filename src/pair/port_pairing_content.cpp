@@ -14,6 +14,7 @@
 #include "pair/model_result.hpp"
 #include "pair/moved.hpp"
 #include "pair/order.hpp"
+#include "pair/plain_layouts.hpp"
 #include "pair/port_pairing.hpp"
 #include "pair/prints.hpp"
 #include "trace/path.hpp"
@@ -237,7 +238,8 @@ void name_repeats(PortPairing& pairing, const std::vector<CandidateTensor>& cand
       if (static_cast<double>(apart) > kPairLimits.program.beside || candidate[p].shape != candidate[c].shape ||
           candidate[p].dtype != candidate[c].dtype || !at::equal(candidate[p].load(), candidate[c].load()))
         continue;
-      pairing.notes.push_back(fmt::format("{} repeats {} bit by bit", candidate[c].path, candidate[p].path));
+      pairing.notes.push_back(fmt::format("{} repeats {} bit by bit", candidate[c].path,
+                                          candidate[p].path.empty() ? "the model's result" : candidate[p].path));
       return true;
     }
     return false;
@@ -280,6 +282,7 @@ PortPairing pair_recordings(const Dump& dump, const Program& reference, const st
                             const Program* candidate_program, const NameMap* map, const ShareDone& progress) {
   PortPairing pairing = pair_by_name(reference, candidate, candidate_program, map);
   pair_the_rest(pairing, dump, reference, candidate, progress);
+  prefer_plain_layouts(pairing, dump, reference, candidate);
   move_boundaries(pairing, dump, reference, candidate);
   return pairing;
 }
