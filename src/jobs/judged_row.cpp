@@ -35,6 +35,11 @@ struct Declared {
   const Finding* change = nullptr;
 };
 
+// As headings have it, without the place: "missing rounding: add kept wide".
+std::string whole_name(const Finding& name) {
+  return fmt::format("{}: {}", name.fault, name.detail.substr(0, name.detail.rfind(" at ")));
+}
+
 // What is named, or cannot be told from it, if it is declared.
 Declared declared(const OpResult& row, const Finding* best, const std::vector<Finding>& found,
                   const Thresholds& limits) {
@@ -42,8 +47,7 @@ Declared declared(const OpResult& row, const Finding* best, const std::vector<Fi
   std::vector<const Finding*> names = equally_good_names(*best, found, limits);
   names.insert(names.begin(), best);
   for (const Finding* name : names)
-    if (const auto rule = declaring_rule(limits, {name->fault, fmt::format("{}: {}", name->fault, name->detail)}))
-      return {*rule, name};
+    if (const auto rule = declaring_rule(limits, {name->fault, whole_name(*name)})) return {*rule, name};
   return {};
 }
 
@@ -70,8 +74,11 @@ std::vector<Finding> judge_row(OpResult& row, const RowValues& v, PortFindings* 
   if (!under) return found;
   const std::string why = row.diagnosis;
   row = measured;
-  const std::vector<Finding> left = match_hypotheses(*under, v.value, started(findings), -1);
+  std::vector<Finding> left = match_hypotheses(*under, v.value, started(findings), -1);
+  std::erase_if(left, [&](const Finding& f) { return f.fault == change->fault && f.detail == change->detail; });
   Evidence beside = evidence_of(v, *under, findings);
+  if (change->fault == "missing rounding" || change->fault == "extra rounding")
+    beside.reference_dtype = beside.candidate_dtype;  // that is what is declared
   beside.settled.reset();  // a change may round inside: whose rows fall on the other side of a tie is chance
   judge_port(row, beside, v.segment, left, limits);
   if (row.verdict == Verdict::pass) {

@@ -19,6 +19,19 @@ std::string declared_text(std::string_view rule, std::string_view found) {
   return fmt::format("declared (--accept-path {}): {}", rule, found);
 }
 
+void pass_if_declared(OpResult& row, const Declarable& what, const Thresholds& limits) {
+  if (row.gate != Gate::dtype_path) return;
+  const auto by_path = declaring_rule(limits, {row.path});
+  auto rule = what.name.empty() ? std::nullopt : declaring_rule(limits, {what.name});
+  if (!rule && !what.by_size) rule = by_path;
+  if (rule) return pass_as_declared(row, *rule);
+  if (by_path)
+    row.diagnosis += fmt::format(
+        "; --accept-path {} does not declare a rounding that is known by its size alone: its "
+        "name does, {}",
+        *by_path, what.name);
+}
+
 void pass_as_declared(OpResult& row, const std::string& rule) {
   row.verdict = Verdict::pass;
   row.declared = rule;

@@ -17,6 +17,16 @@ std::optional<std::string> declaring_rule(const Thresholds& limits, std::initial
 /// "declared (--accept-path kv cache: fp16): kv cache: fp16"
 std::string declared_text(std::string_view rule, std::string_view found);
 
+/// What a row is declared by, beside its path.
+struct Declarable {
+  std::string name;
+  bool by_size = false;  // it has the size alone of what that name does: no path declares it
+};
+
+/// A row that fails gate dtype_path passes if a rule declares it. What has a rounding's size and no more may be a fault
+/// in fp32: who declares it has to know the name.
+void pass_if_declared(OpResult& row, const Declarable& what, const Thresholds& limits);
+
 /// The row passes, and says which rule declares what it shows.
 void pass_as_declared(OpResult& row, const std::string& rule);
 

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <tuple>
 
+#include "core/precision.hpp"
+
 namespace parity {
 
 double detectable_amplitude(const Finding& f, const Thresholds& limits) {
@@ -74,6 +76,17 @@ const Finding* cast_of_this_size(const std::vector<Finding>& findings, double er
     if (d < distance) nearest = &f, distance = d;
   }
   return nearest;
+}
+
+bool beyond_casts(const std::vector<Finding>& findings, const Evidence& e, const Segment& segment,
+                  const Thresholds& limits) {
+  const double unit = std::max(least_roundoff(e.candidate_dtype), least_roundoff(e.reference_dtype)),
+               few = limits.rounding_size.value * std::max(unit, e.null_error);
+  double squares = 0;
+  for (const Finding& f : findings)
+    if (f.gate == Gate::dtype_path && f.fit.size > 0) squares += f.fit.size * f.fit.size;
+  if (squares > 0) return e.error > std::max(few, limits.size_factor.value * std::sqrt(squares));
+  return e.error > few * static_cast<double>(segment.ops.size());
 }
 
 // ln of the ratio of N independent elements has a standard deviation of at most 1 / sqrt(2 N); two equal roundings give

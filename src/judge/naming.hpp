@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "core/segment.hpp"
 #include "diagnose/finding.hpp"
 #include "judge/limits.hpp"
 #include "measure/evidence.hpp"
@@ -21,6 +22,11 @@ std::vector<const Finding*> equally_good_names(const Finding& best, const std::v
 /// factor of `size_factor`, or nullptr. Roundings of other intermediate values (another formula's) hit other elements
 /// and are of that size. `error`: over the oracle's norm.
 const Finding* cast_of_this_size(const std::vector<Finding>& findings, double error, const Thresholds& limits);
+
+/// Is an error, where the dtype differs, larger than all known casts of the stretch together would make, or, where none
+/// was tried, than a rounding of each of its ops?
+bool beyond_casts(const std::vector<Finding>& findings, const Evidence& e, const Segment& segment,
+                  const Thresholds& limits);
 
 /// "extra rounding: " where the candidate has more error than the reference's own, "missing rounding: " where it has
 /// less, "" where neither stands out of what so many elements scatter or the values are truncated.

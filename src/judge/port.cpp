@@ -38,7 +38,7 @@ class PortJudge {
     if (pass_same_numbers(row_, e_)) return;
     if (structure() || dtype() || integers() || bitwise() || magnitude() || flips() || bias() || rounded_to_half() ||
         named())
-      return accept_declared();
+      return pass_if_declared(row_, declarable_, limits_);
     row_.verdict = Verdict::pass;
     row_.not_exercised = why_not_exercised(e_.forced);
     if (row_.not_exercised.empty()) power();
@@ -62,10 +62,12 @@ class PortJudge {
   // The best name found for a difference above the noise, else that of a cast of its size; then the numbers.
   bool fail_named(Gate gate, const std::string& numbers) {
     if (best_explains()) return fail_as_best(numbers);
-    if (const Finding* like = gate == Gate::logic ? cast_of_this_size(findings_, e_.error, limits_) : nullptr)
+    if (const Finding* like = gate == Gate::logic ? cast_of_this_size(findings_, e_.error, limits_) : nullptr) {
+      declarable_ = {like->fault, true};
       return fail(Gate::dtype_path,
                   fmt::format("{} by its size ({} would change as much, {:.2g}, though not these elements): {}",
                               like->fault, like->detail, like->fit.size, numbers));
+    }
     if (segment_.draws)
       return fail(Gate::logic, "random numbers of its own, where the reference's are those that it drew: " + numbers);
     return fail(gate, (gate == Gate::dtype_path ? rounding_by_error(e_, limits_) : "") + numbers);
@@ -96,7 +98,8 @@ class PortJudge {
   }
 
   // A port in fp64 is judged by its logic; any other difference of width is a missing or extra rounding. The
-  // reference's own fp64 values may lie behind narrower ops: a page's boxes, joined with ones computed in bf16.
+  // reference's own fp64 values may lie behind narrower ops: a page's boxes, joined with ones computed in bf16. What is
+  // nearer to fp64 than the recorded value has no other formula, whatever lies in that direction.
   bool dtype() {
     const double limit = logic_limit(segment_, limits_);
     const bool rounded_before = is_double(e_.reference_dtype) && e_.recorded_error > limit;
@@ -105,8 +108,12 @@ class PortJudge {
     const bool narrower = unit_roundoff(e_.candidate_dtype) > unit_roundoff(e_.reference_dtype);
     const std::string dtypes = fmt::format("the reference has {} here, the candidate {}",
                                            dtype_name(e_.reference_dtype), dtype_name(e_.candidate_dtype));
-    if (best_explains()) return fail_as_best(dtypes);
-    return fail(Gate::dtype_path, fmt::format("{}: {}", narrower ? "extra rounding" : "missing rounding", dtypes));
+    if (beyond_casts(findings_, e_, segment_, limits_) && !best_explains())
+      return fail(Gate::logic, fmt::format("{}, and its error is {:.2g}: more than its roundings", dtypes, e_.error));
+    const bool nearer = best_ != nullptr && best_->gate == Gate::logic && e_.error < e_.recorded_error;
+    if (best_explains() && !nearer) return fail_as_best(dtypes);
+    declarable_.name = narrower ? "extra rounding" : "missing rounding";
+    return fail(Gate::dtype_path, fmt::format("{}: {}", declarable_.name, dtypes));
   }
 
   bool logic(double limit) {
@@ -266,11 +273,6 @@ class PortJudge {
         e_.null_error, limit);
   }
 
-  void accept_declared() {
-    if (row_.gate != Gate::dtype_path) return;
-    if (const auto rule = declaring_rule(limits_, {row_.path})) pass_as_declared(row_, *rule);
-  }
-
   OpResult& row_;
   const Evidence& e_;
   const Segment& segment_;
@@ -278,6 +280,7 @@ class PortJudge {
   const double unit_, count_;
   const std::vector<Finding>& findings_;
   const Finding* best_;
+  Declarable declarable_;
   bool fp64_ = false;
 };
 

@@ -30,8 +30,14 @@ constexpr std::array kUnnamed{
 
 /// "erf for tanh at blocks.0/gelu.0 and 2 more places" -> "erf for tanh".
 std::string without_places(std::string text) {
-  for (size_t at = text.find(" at "); at != std::string::npos; at = text.find(" at ", at))
+  for (size_t at = text.find(" at "); at != std::string::npos; at = text.find(" at ", at)) {
+    if (const std::string_view what = std::string_view(text).substr(at + 4);
+        what.starts_with("a time") || what.starts_with("its ") || what.starts_with("most ")) {
+      at += 4;  // no place
+      continue;
+    }
     text.erase(at, std::min(text.find_first_of(" ;,)", at + 4), text.size()) - at);
+  }
   if (const size_t more = text.find(" more place"); more != std::string::npos)
     text.erase(std::min(text.rfind(" and ", more), more));
   return text;
