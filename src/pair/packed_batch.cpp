@@ -6,11 +6,6 @@
 namespace parity {
 namespace {
 
-bool is_input(const Leaf& leaf) {
-  return !leaf.value.key.empty() &&
-         std::ranges::any_of(leaf.names, [](const std::string& name) { return name.starts_with("inputs/"); });
-}
-
 // What a mask of (samples, tokens) says; nullopt: it is none, or nothing is padding.
 std::optional<RaggedBatch> batch_of(const at::Tensor& mask) {
   RaggedBatch batch;
@@ -32,15 +27,14 @@ std::vector<RaggedBatch> masked_batches(const RecordedSide& side) {
   std::vector<RaggedBatch> found;
   if (side.program == nullptr || side.dump == nullptr) return found;
   for (const Leaf& leaf : side.program->leaves)
-    if (is_input(leaf) && leaf.value.shape.size() == 2 && leaf.value.shape[0] > 1 && leaf.value.shape[1] > 0)
+    if (leaf.is_recorded_input() && leaf.value.shape.size() == 2 && leaf.value.shape[0] > 1 && leaf.value.shape[1] > 0)
       if (auto batch = batch_of(stored_value(*side.dump, leaf.value).ne(0))) found.push_back(std::move(*batch));
   return found;
 }
 
 // The shape of a batch's samples, one behind the other, as far as the batch's alone tells; empty: it has none.
 Shape shape_behind(const RaggedBatch& batch, const Shape& whole) {
-  const std::vector<Shape> parts = parts_by_shape(batch, whole);
-  const PackedParts places = parts.empty() ? PackedParts() : places_in_batch(batch, whole, parts);
+  const PackedParts places = places_by_shape(batch, whole);
   return places.parts.empty() ? Shape() : packed_shape(whole, places);
 }
 
@@ -76,13 +70,7 @@ bool explains_own_names(const RaggedBatch& batch, const Program& reference, cons
 }  // namespace
 
 PackedParts places_behind(const RaggedBatch& batch, const Shape& whole, const Shape& other, bool last) {
-  std::vector<Shape> parts = parts_by_shape(batch, whole);
-  for (size_t axis = 0; last && axis < whole.size(); ++axis) {
-    const auto extent = [axis](const Shape& part) { return part[axis]; };
-    if (!parts.empty() && std::ranges::equal(parts, batch.tokens, {}, extent))
-      for (Shape& part : parts) part[axis] = 1;
-  }
-  PackedParts places = parts.empty() ? PackedParts() : places_in_batch(batch, whole, parts);
+  PackedParts places = places_by_shape(batch, whole, last);
   if (places.parts.empty()) return {};
   KnownShapes wanted;
   wanted.add(other);

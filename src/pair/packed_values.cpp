@@ -31,12 +31,7 @@ class PackedMatcher {
         else if (batch_.of_port)
           pack_own(c);
     if (!batch_.of_port) pack_for_own();
-    const std::set<size_t> counts = counts_over_padding(program_, of_tokens_, left_out_);
-    left_out_.insert(counts.begin(), counts.end());
-    std::erase_if(packed_, [&](const auto& boundary) { return counts.contains(boundary.first); });
-    const PartBoundaries changed = go_on_from_parts(program_, packed_);
-    for (const auto& [b, places] : packed_)
-      if (!changed.contains(b)) left_out_.insert(b);
+    const PartBoundaries changed = go_on_from_tokens(program_, std::move(packed_), of_tokens_, left_out_);
     leave_out();
     return changed;
   }
@@ -86,20 +81,14 @@ class PackedMatcher {
   void pack_port(size_t c, const PackedParts& places, const Shape& shape) {
     const Shape packed = packed_shape(tensors_[c].shape, places);
     tensors_[c].shape = packed;
-    tensors_[c].load = [load = tensors_[c].load, places] {
-      const at::Tensor whole = load();
-      std::vector<at::Tensor> parts;
-      for (const auto& place : places.parts) parts.push_back(axis_parts(whole, place));
-      return pack(std::move(parts), places.axis);
-    };
+    tensors_[c].load = [load = tensors_[c].load, places] { return pack(load(), places); };
     if (longer_axes(packed) == longer_axes(shape)) reshape(c, shape);
   }
 
   // Where its samples, and not the whole, have extents that the reference has.
   void pack_own(size_t c) {
     const Shape whole = tensors_[c].shape;
-    const std::vector<Shape> parts = parts_by_shape(batch_, whole);
-    const PackedParts places = parts.empty() ? PackedParts() : places_in_batch(batch_, whole, parts);
+    const PackedParts places = places_by_shape(batch_, whole);
     if (places.parts.empty() || known_.has_extents(whole)) return;
     const Shape packed = packed_shape(whole, places);
     if (known_.has_extents(packed)) pack_port(c, places, packed), ++own_;

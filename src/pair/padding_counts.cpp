@@ -30,4 +30,15 @@ std::set<size_t> counts_over_padding(const Program& program, const std::set<size
   return found;
 }
 
+PartBoundaries go_on_from_tokens(Program& program, PartBoundaries boundaries, const std::set<size_t>& of_tokens,
+                                 std::set<size_t>& left_out) {
+  const std::set<size_t> counts = counts_over_padding(program, of_tokens, left_out);
+  left_out.insert(counts.begin(), counts.end());
+  std::erase_if(boundaries, [&](const auto& boundary) { return counts.contains(boundary.first); });
+  PartBoundaries changed = go_on_from_parts(program, boundaries);
+  for (const auto& [b, parts] : boundaries)
+    if (!changed.contains(b)) left_out.insert(b);
+  return changed;
+}
+
 }  // namespace parity

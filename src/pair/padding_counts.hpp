@@ -2,7 +2,7 @@
 #pragma once
 #include <set>
 
-#include "trace/program.hpp"
+#include "pair/part_boundaries.hpp"
 
 namespace parity {
 
@@ -11,5 +11,9 @@ namespace parity {
 /// compared.
 std::set<size_t> counts_over_padding(const Program& program, const std::set<size_t>& of_tokens,
                                      const std::set<size_t>& left_out);
+
+/// go_on_from_parts of what padding does not change otherwise; what cannot go on from its tokens is left out, too.
+PartBoundaries go_on_from_tokens(Program& program, PartBoundaries boundaries, const std::set<size_t>& of_tokens,
+                                 std::set<size_t>& left_out);
 
 }  // namespace parity

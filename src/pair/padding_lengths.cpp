@@ -188,10 +188,9 @@ class PaddingFinder {
     const RecordedSide side = padding.of_port ? port_ : RecordedSide{&reference_, &dump_};
     if (side.dump == nullptr) return false;
     return std::ranges::any_of(side.program->leaves, [&](const Leaf& leaf) {
-      const auto is_input = [](const std::string& name) { return name.starts_with("inputs/"); };
       const auto& shape = leaf.value.shape;
       const auto axis = std::ranges::find(shape, padding.padded);
-      if (std::ranges::none_of(leaf.names, is_input) || leaf.value.key.empty() || axis == shape.end()) return false;
+      if (!leaf.is_recorded_input() || axis == shape.end()) return false;
       const at::Tensor mask = stored_value(*side.dump, leaf.value);
       const AxisPart part = part_along(static_cast<size_t>(axis - shape.begin()), padding.padded, padding);
       return axis_part(mask, part).ne(0).all().item<bool>() && axis_part(mask, rest_of(part)).eq(0).all().item<bool>();

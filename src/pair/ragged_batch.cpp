@@ -11,6 +11,21 @@ bool holds_rows(const RaggedBatch& batch, const Shape& shape) {
   return shape.size() > 1 && shape[0] == batch.size() * batch.padded;
 }
 
+// The calls' shapes, as far as the batch's alone tells; empty: the first axis holds no samples.
+std::vector<Shape> parts_by_shape(const RaggedBatch& batch, const Shape& whole) {
+  std::vector<Shape> parts;
+  if (whole.empty() || whole[0] % batch.size() != 0) return parts;
+  for (const int64_t tokens : batch.tokens) {
+    Shape& part = parts.emplace_back(whole);
+    part[0] = holds_rows(batch, whole) ? tokens : whole[0] / batch.size();
+    bool cut = false;
+    for (size_t axis = 1; axis < whole.size(); ++axis)
+      if (!holds_rows(batch, whole) && whole[axis] == batch.padded && (cut || axis + 1 < whole.size()))
+        part[axis] = tokens, cut = true;
+  }
+  return parts;
+}
+
 }  // namespace
 
 std::vector<size_t> RaggedBatch::calls_of(size_t once, size_t times, size_t c) const {
@@ -70,18 +85,14 @@ PackedParts places_in_batch(const RaggedBatch& batch, const Shape& whole, const 
   return packed;
 }
 
-std::vector<Shape> parts_by_shape(const RaggedBatch& batch, const Shape& whole) {
-  std::vector<Shape> parts;
-  if (whole.empty() || whole[0] % batch.size() != 0) return parts;
-  for (const int64_t tokens : batch.tokens) {
-    Shape& part = parts.emplace_back(whole);
-    part[0] = holds_rows(batch, whole) ? tokens : whole[0] / batch.size();
-    bool cut = false;
-    for (size_t axis = 1; axis < whole.size(); ++axis)
-      if (!holds_rows(batch, whole) && whole[axis] == batch.padded && (cut || axis + 1 < whole.size()))
-        part[axis] = tokens, cut = true;
+PackedParts places_by_shape(const RaggedBatch& batch, const Shape& whole, bool last) {
+  std::vector<Shape> parts = parts_by_shape(batch, whole);
+  for (size_t axis = 0; last && axis < whole.size(); ++axis) {
+    const auto extent = [axis](const Shape& part) { return part[axis]; };
+    if (!parts.empty() && std::ranges::equal(parts, batch.tokens, {}, extent))
+      for (Shape& part : parts) part[axis] = 1;
   }
-  return parts;
+  return parts.empty() ? PackedParts() : places_in_batch(batch, whole, parts);
 }
 
 std::optional<RaggedAxis> ragged_axis(const std::vector<Shape>& shapes) {

@@ -44,9 +44,10 @@ std::optional<std::vector<AxisPart>> place_in_batch(const RaggedBatch& batch, si
 /// the batch; of scores, which have two of tokens, each is a row.
 PackedParts places_in_batch(const RaggedBatch& batch, const Shape& whole, const std::vector<Shape>& parts);
 
-/// What a shape alone tells of the calls' shapes: axes of as many tokens as with padding, never the last (of features)
-/// unless another is as long (scores). Empty: the first axis holds no samples.
-std::vector<Shape> parts_by_shape(const RaggedBatch& batch, const Shape& whole);
+/// The same as far as the batch's shape alone tells: along axes of as many tokens as with padding, never the last (of
+/// features) unless another is as long (scores); all tokens, or each sample's `last` alone. No parts: the first axis
+/// holds no samples.
+PackedParts places_by_shape(const RaggedBatch& batch, const Shape& whole, bool last = false);
 
 /// Along which shapes differ: one axis, or several alike.
 struct RaggedAxis {

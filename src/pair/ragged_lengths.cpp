@@ -216,9 +216,8 @@ class Finder {
     if (side.program == nullptr || side.dump == nullptr) return false;
     const at::Tensor tokens = padding().logical_not();
     return std::ranges::any_of(side.program->leaves, [&](const Leaf& leaf) {
-      const auto is_input = [](const std::string& name) { return name.starts_with("inputs/"); };
-      return std::ranges::any_of(leaf.names, is_input) && !leaf.value.key.empty() &&
-             leaf.value.shape == tokens.sizes().vec() && at::equal(stored_value(*side.dump, leaf.value).ne(0), tokens);
+      return leaf.is_recorded_input() && leaf.value.shape == tokens.sizes().vec() &&
+             at::equal(stored_value(*side.dump, leaf.value).ne(0), tokens);
     });
   }
 

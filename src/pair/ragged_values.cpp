@@ -43,12 +43,7 @@ class Matcher {
       else if (path.reference != path.port)
         for (const auto& [call, shape] : batch_.batch(path).shapes) match(path, call);
     if (!batch_.of_port) pack_for_own(paths);
-    const std::set<size_t> counts = counts_over_padding(program, of_tokens_, left_out_);
-    std::erase_if(packed_, [&](const auto& boundary) { return counts.contains(boundary.first); });
-    const PartBoundaries changed = go_on_from_parts(program, packed_);
-    left_out_.insert(counts.begin(), counts.end());
-    for (const auto& [b, parts] : packed_)
-      if (!changed.contains(b)) left_out_.insert(b);
+    const PartBoundaries changed = go_on_from_tokens(program, std::move(packed_), of_tokens_, left_out_);
     std::erase_if(matched_,
                   [&](const Matched& matched) { return matched.boundary && left_out_.contains(*matched.boundary); });
     return changed;
@@ -153,12 +148,10 @@ class Matcher {
   // Where its samples, and not the whole, have extents that the reference has.
   void divide_own(const CallShapes& path) {
     for (const auto& [call, batch] : path.port.shapes) {
-      const std::vector<Shape> parts = parts_by_shape(batch_, batch);
-      const bool fits = !parts.empty() && !known_.has_extents(batch) &&
-                        std::ranges::all_of(parts, [&](const Shape& part) { return known_.has_extents(part); });
-      const PackedParts places = fits ? places_in_batch(batch_, batch, parts) : PackedParts();
-      if (!places.parts.empty())
-        divide(path, call, batch_.calls_of(path.port.times, path.port.times * parts.size(), call), places);
+      const PackedParts places = places_by_shape(batch_, batch);
+      const auto is_known = [&](const auto& place) { return known_.has_extents(cut(batch, place)); };
+      if (!places.parts.empty() && !known_.has_extents(batch) && std::ranges::all_of(places.parts, is_known))
+        divide(path, call, batch_.calls_of(path.port.times, path.port.times * batch_.tokens.size(), call), places);
     }
   }
 
@@ -208,8 +201,7 @@ class Matcher {
       const Boundary& boundary = program_.boundaries[b];
       if (!boundary.comparable || named.contains({boundary.path, boundary.call})) continue;
       const Shape& batch = boundary.value.shape;
-      const std::vector<Shape> parts = parts_by_shape(batch_, batch);
-      const PackedParts places = parts.empty() ? PackedParts() : places_in_batch(batch_, batch, parts);
+      const PackedParts places = places_by_shape(batch_, batch);
       const Shape packed = places.parts.empty() ? Shape() : packed_shape(batch, places);
       if (packed.empty() || !own_.has_extents(packed)) continue;
       packed_.emplace(b, places);

@@ -260,18 +260,25 @@ at::Tensor pack(std::vector<at::Tensor> parts, int64_t axis) {
   return at::cat(parts, std::max<int64_t>(axis, 0));
 }
 
+at::Tensor pack(const at::Tensor& whole, const PackedParts& packed) {
+  std::vector<at::Tensor> parts;
+  for (const auto& part : packed.parts) parts.push_back(axis_parts(whole, part));
+  return pack(std::move(parts), packed.axis);
+}
+
 at::Tensor stored_value(const Dump& dump, const Value& value) {
   at::Tensor tensor = dump.value(value.key);
-  if (!value.packed.parts.empty()) {
-    std::vector<at::Tensor> parts;
-    for (const auto& part : value.packed.parts) parts.push_back(axis_parts(tensor, part));
-    tensor = pack(std::move(parts), value.packed.axis);
-  }
+  if (!value.packed.parts.empty()) tensor = pack(tensor, value.packed);
   if (tensor.scalar_type() != value.dtype || tensor.sizes().vec() != value.shape)
     throw Error(fmt::format("{}: dataset '/values/{}' is {} [{}], the program says {} [{}]", dump.file().string(),
                             value.key, dtype_name(tensor.scalar_type()), fmt::join(tensor.sizes(), ", "),
                             dtype_name(value.dtype), fmt::join(value.shape, ", ")));
   return tensor;
+}
+
+bool Leaf::is_recorded_input() const {
+  const auto is_input = [](const std::string& name) { return name.starts_with("inputs/"); };
+  return !value.key.empty() && std::ranges::any_of(names, is_input);
 }
 
 bool Program::is_result(size_t boundary) const {

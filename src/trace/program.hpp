@@ -30,6 +30,8 @@ struct PackedParts {
 
 /// Parts of a whole as one tensor. Throws c10::Error where they do not fit.
 at::Tensor pack(std::vector<at::Tensor> parts, int64_t axis);
+/// The parts of this whole.
+at::Tensor pack(const at::Tensor& whole, const PackedParts& parts);
 
 /// A value at one moment of the recorded run.
 struct Value {
@@ -90,6 +92,9 @@ struct Leaf {
   int64_t base = -1;  // it shares the memory of this value: base.as_strided(shape, strides, offset); -1: of none
   std::vector<int64_t> strides;
   int64_t offset = 0;  // elements from the beginning of base's storage
+
+  /// An input of the model whose values are stored.
+  bool is_recorded_input() const;
 };
 
 /// A place where the reference's value has a name and can be compared or replaced.
