@@ -78,6 +78,7 @@ void Families::learn(const PortPair& pair) {
         }
       }
       family.push_back({place.index, label, pair});
+      families_[label.text].insert(place.family);
     }
 }
 
@@ -131,6 +132,12 @@ Families::Line Families::line_of(const std::string& group, const std::vector<Kno
   return best;
 }
 
+// `blk.#.attn_q` is one module's, `t#` is anything's.
+bool Families::counts_tensors(const std::string& text) const {
+  const auto found = families_.find(text);
+  return text.empty() || (found != families_.end() && found->second.size() > kPairLimits.family.of_one_name);
+}
+
 std::optional<Families::Counterpart> Families::counterpart(size_t boundary) const {
   for (const int system : {0, 1})
     for (const Place& place : places_of(reference_.boundaries[boundary])) {
@@ -147,7 +154,8 @@ std::optional<Families::Counterpart> Families::counterpart(size_t boundary) cons
       if (found == by_label_.end() || !fits(boundary, found->second, *like)) continue;
       return Counterpart{found->second, like->pair.layout,
                          fmt::format("as {} is {}", candidate_[like->pair.candidate].path,
-                                     reference_.boundaries[like->pair.boundary].path)};
+                                     reference_.boundaries[like->pair.boundary].path),
+                         counts_tensors(like->label.text)};
     }
   return std::nullopt;
 }

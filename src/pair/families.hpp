@@ -2,6 +2,7 @@
 #pragma once
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,8 +25,9 @@ class Families {
 
   struct Counterpart {
     size_t candidate = 0;
-    Layout layout;     // that of the pairs it follows from
-    std::string line;  // "as t12 is layers.0.mlp"
+    Layout layout;         // that of the pairs it follows from
+    std::string line;      // "as t12 is layers.0.mlp"
+    bool counted = false;  // the candidate's names count its tensors, whatever they are
   };
   /// What the lines say; shapes are those of a known pair of the family.
   std::optional<Counterpart> counterpart(size_t boundary) const;
@@ -59,6 +61,7 @@ class Families {
   std::optional<Numbers> slope_of(const Group& group, size_t numbers) const;
   std::optional<Numbers> voted_slope(const Group& group) const;
   Line line_of(const std::string& group, const std::vector<Known>& known) const;
+  bool counts_tensors(const std::string& text) const;
   bool fits(size_t boundary, size_t candidate, const Known& like) const;
 
   const Program& reference_;
@@ -68,6 +71,7 @@ class Families {
   std::map<std::string, std::vector<Known>> known_[2];  // by family
   mutable std::map<std::string, Line> lines_[2];        // by family, since the last pair was learned
   std::map<Group, std::map<Numbers, int>> slopes_;
+  std::map<std::string, std::set<std::string>> families_;  // by the candidate's text
 };
 
 }  // namespace parity

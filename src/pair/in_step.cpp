@@ -59,16 +59,22 @@ class InStepPairer {
   }
 
  private:
+  struct Carried {
+    std::string line;      // what it was learned from
+    bool counted = false;  // Families::Counterpart
+  };
+
   // A trial that came before another may have taken what that one explains: its tensor holds another value now.
   void reconsider() {
     if (tried_.empty()) return;
     const Prints here = forced();
+    const std::vector<bool> moved = computed_from(reference_, {tried_.begin(), tried_.end()});
     const size_t paired = pairing_.pairs.size();
     drop_if([&](const PortPair& pair) {
       const NamedTensor* theirs = there_.find(pair.candidate);
       if (!tried_.contains(pair.boundary) || comes_out(pair.boundary) || theirs == nullptr) return false;
       const std::vector<bool> follows = computed_from(reference_, {pair.boundary});  // and holds it by that alone
-      return held_elsewhere(here, *theirs, [&](size_t b) { return !pairing_.marked[b] && !follows[b]; });
+      return held_elsewhere(here, *theirs, [&](size_t b) { return !pairing_.marked[b] && !follows[b] && moved[b]; });
     });
     if (pairing_.pairs.size() == paired) return;
     drop_if([&](const PortPair& pair) { return carried_.contains(pair.boundary); });
@@ -79,7 +85,7 @@ class InStepPairer {
   // the fault, and a stretch may be a place off as a whole. If nothing is found so they are believed.
   std::optional<PortPair> on_trial() {
     const std::vector<PortPair> all = pairing_.pairs;
-    const std::map<size_t, std::string> lines = carried_;
+    const std::map<size_t, Carried> lines = carried_;
     drop_if([&](const PortPair& pair) { return carried_.contains(pair.boundary) && weak_.contains(pair.boundary); });
     if (pairing_.pairs.size() < all.size()) {
       if (auto pair = best_trial()) return pair;
@@ -91,7 +97,8 @@ class InStepPairer {
 
   std::optional<PortPair> best_trial() {
     const Prints here = forced();
-    const std::set<size_t> known = vouched();
+    std::set<size_t> known = tried_;
+    for (const auto& [b, line] : carried_) known.insert(b);
     return pair_on_trial({dump_, reference_, candidate_, pairing_, here, there_, off_, known}, work_);
   }
 
@@ -100,8 +107,8 @@ class InStepPairer {
     for (int round = 0; round < static_cast<int>(limits_.rounds.value); ++round) {
       const bool changed = carry_names();
       if (!changed && round > 0) break;
-      const Prints here = forced();
-      verify();
+      Prints here = forced();
+      if (verify()) here = forced();  // without what was dropped
       const size_t paired = pairing_.pairs.size();
       more_(pairing_, here);
       if (!changed && pairing_.pairs.size() == paired) break;
@@ -117,8 +124,8 @@ class InStepPairer {
 
   // Is there anything that could be paired otherwise?
   bool in_doubt(const std::vector<PortPair>& before) const {
-    return pairing_.pairs.size() < before.size() || std::any_of(pairing_.unmatched.begin(), pairing_.unmatched.end(),
-                                                                [&](size_t c) { return !candidate_[c].of_op; });
+    const auto is_module = [&](size_t c) { return !candidate_[c].of_op; };
+    return pairing_.pairs.size() < before.size() || std::ranges::any_of(pairing_.unmatched, is_module);
   }
 
   // A pair that was none, and with it what was learned: other pairs are learned again.
@@ -181,7 +188,7 @@ class InStepPairer {
       const auto same_value = holds.find(boundary.value.id);
       if (same_value != holds.end() && !equal(same_value->second, learned->candidate)) continue;
       free.erase(learned->candidate);
-      carried_[b] = learned->line;
+      carried_[b] = {learned->line, learned->counted};
       add({b, learned->candidate, learned->layout, limits_.carried, "", 1});
       added = true;
     }
@@ -212,8 +219,9 @@ class InStepPairer {
                             });
   }
 
-  // Carried pairs that neither their own content nor what follows from them vouches for are none.
-  void verify() {
+  // Carried pairs that neither their own content nor what follows from them vouches for are none. Are there any?
+  bool verify() {
+    const size_t paired = pairing_.pairs.size();
     const auto ancestors = reference_.marked_ancestors(pairing_.marked);
     std::vector<std::vector<size_t>> followers(pairing_.marked.size());
     for (const PortPair& pair : pairing_.pairs)
@@ -223,12 +231,12 @@ class InStepPairer {
     weak_.clear();
     for (auto pair = pairing_.pairs.rbegin(); pair != pairing_.pairs.rend(); ++pair) {
       const size_t b = pair->boundary;
-      const bool agrees = comes_out(b), on = std::any_of(followers[b].begin(), followers[b].end(),
-                                                         [&](size_t follower) { return vouched.contains(follower); });
+      const bool counted = carried_.contains(b) && carried_.at(b).counted;  // a name that says little
+      const bool agrees = comes_out(b), on = std::ranges::any_of(followers[b], [&](size_t follower) {
+                                          return counted ? comes_out(follower) : vouched.contains(follower);
+                                        });
       if (agrees || on || followers[b].empty()) vouched.insert(b);
-      if (!agrees && on &&
-          std::none_of(followers[b].begin(), followers[b].end(), [&](size_t f) { return comes_out(f); }))
-        weak_.insert(b);
+      if (!agrees && on && std::ranges::none_of(followers[b], [&](size_t f) { return comes_out(f); })) weak_.insert(b);
       if (carried_.contains(b)) describe(*pair, agrees, on);
     }
     drop_if([&](const PortPair& pair) {
@@ -236,11 +244,12 @@ class InStepPairer {
       if (refused) refused_.insert({pair.boundary, pair.candidate});
       return refused;
     });
+    return pairing_.pairs.size() < paired;
   }
 
   bool is_wrong() {
     forced();
-    return std::any_of(off_.begin(), off_.end(), [&](const auto& off) { return off.second > limits_.agrees; });
+    return std::ranges::any_of(off_, [&](const auto& off) { return off.second > limits_.agrees; });
   }
 
   bool comes_out(size_t b) const { return off_.contains(b) && off_.at(b) <= limits_.agrees; }
@@ -250,16 +259,10 @@ class InStepPairer {
     pair.distance = std::min<double>(off, 1);
     pair.confidence = agrees ? limits_.carried_sure : on ? limits_.carried_on : limits_.carried;
     pair.evidence =
-        fmt::format("name learned ({}), order, {} on the port's own earlier values{}", carried_.at(pair.boundary),
+        fmt::format("name learned ({}), order, {} on the port's own earlier values{}", carried_.at(pair.boundary).line,
                     agrees ? fmt::format("content {:.4f}", 1 - pair.distance * pair.distance)
                            : fmt::format("content differs (relative L2 {:.2g})", off),
                     !agrees && on ? ", what follows from it agrees" : "");
-  }
-
-  std::set<size_t> vouched() const {
-    std::set<size_t> known = tried_;
-    for (const auto& [b, line] : carried_) known.insert(b);
-    return known;
   }
 
   // What was doubtful and found nothing better is still the best that is known.
@@ -277,7 +280,7 @@ class InStepPairer {
   const Prints& there_;
   const PairMore& more_;
   double work_ = 0, work_of_a_replay_ = 0;       // multiplications: left for trials, of one replay
-  std::map<size_t, std::string> carried_;        // by boundary: what it was learned from
+  std::map<size_t, Carried> carried_;            // by boundary
   std::set<size_t> tried_;                       // boundaries paired on trial
   std::map<size_t, double> off_;                 // by boundary, of the last replay
   std::set<size_t> weak_;                        // boundaries: as `carried_`, and nothing that agrees follows directly

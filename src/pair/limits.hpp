@@ -104,6 +104,7 @@ struct FamilyLimits {
   Constant majority{.6, "of such families; as for names"};
   Constant agrees{.05, "relative L2 on the port's own earlier values: as `content.same`, without what was inherited"};
   Constant rounds{6, "replays on the port's values; one passes all faults of learned families at once"};
+  Constant of_one_name{4, "families that one name of the candidate's stands for: a module's result has as many names"};
   Constant carried{.7, "confidence of a learned name whose content differs and that nothing compared follows from"};
   Constant carried_on{.85, "the same where what the candidate computes from it agrees: only so would it"};
   Constant carried_sure{.95, "the same where its own content agrees"};
@@ -120,7 +121,10 @@ struct TrialLimits {
   Constant certain{2, "values that agree with an earlier pair and not without: it needs no later one to follow"};
   Constant agrees{.5, "of a power of ten, from which a value agrees with the pair and not without"};
   Constant sure{3, "values that agree with a pair and not without: no other pair is tried beside it"};
-  Constant clearly{1.05, "by which a later boundary must gain more: views and copies of one gain alike"};
+  Constant sure_gain{2,
+                     "powers of ten that each of them gains: less than a neighbour's value gives, alike but another"};
+  Constant clearly{1.05,
+                   "by which a later boundary, or tensor, must gain more: copies, and gates of all blocks, gain alike"};
   Constant confidence{.85, "as of a learned name when what follows agrees: only so would it"};
   Constant by_size{.6, "confidence of a result that is the only tensor left of its size, behind all others"};
   Constant most{64, "pairs on trial in one comparison"};

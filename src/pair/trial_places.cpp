@@ -30,13 +30,14 @@ TrialPlaces::TrialPlaces(const TrialScene& scene)
 }
 
 // Is it inside a module that has no counterpart for its result? A norm without its gain gives what the reference has
-// before the gain.
+// before the gain, a linear layer without its bias the product, with batch and tokens as one axis.
 bool TrialPlaces::inside_unpaired(size_t b) const {
   const std::string& path = boundary(b).path;
   if (!is_op_path(path)) return false;
   const auto module = scene_.reference.find(module_of(path), boundary(b).call);
   return module && *module > b && !paired_[*module] && boundary(*module).comparable &&
-         boundary(*module).value.id != boundary(b).value.id && boundary(*module).value.shape == boundary(b).value.shape;
+         boundary(*module).value.id != boundary(b).value.id &&
+         boundary(*module).value.elements() == boundary(b).value.elements();
 }
 
 // What is unpaired, and what repeats an earlier value: under a second name of that, or after all that is computed

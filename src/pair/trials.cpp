@@ -11,6 +11,7 @@
 #include "pair/confidence.hpp"
 #include "pair/limits.hpp"
 #include "pair/links.hpp"
+#include "pair/only_between.hpp"
 #include "pair/part_on_pairs.hpp"
 #include "pair/segments.hpp"
 #include "pair/trial_places.hpp"
@@ -31,22 +32,13 @@ class TrialSearch {
 
   std::optional<PortPair> run() {
     for (const size_t end : places_.troubled()) {
-      std::vector<Trial> found;  // by boundary
-      size_t best = 0;
-      int tried = 0;
-      for (const size_t b : places_.unpaired_before(end)) {
-        std::vector<Trial> trials = fitting(b);
-        if (trials.empty()) continue;
-        if (++tried > limits_.boundaries) break;
-        auto trial = best_of(b, std::move(trials));
-        if (trial && (found.empty() || trial->gain > limits_.clearly * found[best].gain)) best = found.size();
-        if (trial) found.push_back(std::move(*trial));
-        if (work_ < 0 || (!found.empty() && found[best].agree() >= limits_.sure)) break;
-      }
-      if (!found.empty()) return pair_of(*cause_of(found, best));
+      std::vector<Trial> found;
+      for (const bool ops : {false, true})  // a port that records little records what modules return
+        try_before(end, ops, found);
+      if (!found.empty()) return pair_of(cause_of(found));
       if (work_ < 0) break;
     }
-    return only_one_between();
+    return only_one_between(scene_, places_);
   }
 
  private:
@@ -59,53 +51,40 @@ class TrialSearch {
     int agree() const { return static_cast<int>(agreeing.size()); }
   };
 
-  // Where two values in a row are wrong nothing agrees with either. Of a value that is off, a module's result before it
-  // is the one tensor of its shape that the port has at that place, if it has one, and that is no other's.
-  std::optional<PortPair> only_one_between() const {
-    std::map<size_t, std::vector<size_t>> results;  // by candidate tensor
-    for (const size_t end : places_.troubled()) {
-      if (!places_.paired(end)) continue;
-      std::set<int64_t> seen;  // a value once, under its first name
-      for (const size_t b : places_.unpaired_before(end))
-        if (!is_op_path(boundary(b).path) && seen.insert(boundary(b).value.id).second)
-          if (const auto c = only_possible(b); c && !port_has(b)) results[*c].push_back(b);
-      for (const auto& [c, of] : results)
-        if (of.size() == 1)
-          return PortPair{of[0], c, {}, limits_.by_size, "order and shape: the only one between its neighbours", 1};
-      results.clear();
-    }
-    return std::nullopt;
+  bool is_sure(const Trial& trial) const {
+    return trial.agree() >= limits_.sure && trial.gain >= limits_.sure_gain * trial.agree();
   }
 
-  // Under whatever pair: then it is not what is wrong. A block without its residual gives what the layer before gave.
-  bool port_has(size_t b) const {
-    const size_t here = scene_.here.position_of(b);
-    for (size_t there = 0; there < scene_.there.tensors.size(); ++there) {
-      const auto link = compare_content(scene_.here.tensors, scene_.there.tensors, here, there);
-      if (link && link->distance <= kPairLimits.content.same) return true;
+  // The boundaries in turn, up to one that is sure.
+  void try_before(size_t end, bool ops, std::vector<Trial>& found) {
+    int tried = 0;
+    for (const size_t b : places_.unpaired_before(end)) {
+      if (work_ < 0 || std::ranges::any_of(found, [&](const Trial& t) { return is_sure(t); })) return;
+      if (is_op_path(boundary(b).path) != ops) continue;
+      std::vector<Trial> trials = fitting(b);
+      if (trials.empty()) continue;
+      if (++tried > limits_.boundaries) return;
+      if (auto trial = best_of(b, std::move(trials))) found.push_back(std::move(*trial));
     }
-    return false;
-  }
-
-  std::optional<size_t> only_possible(size_t b) const {
-    std::optional<size_t> only;
-    for (const size_t c : scene_.pairing.unmatched) {
-      if (scene_.candidate[c].shape != boundary(b).value.shape || !places_.order().possible(b, c)) continue;
-      if (only) return std::nullopt;
-      only = c;
-    }
-    return only;
   }
 
   // The earliest trial that the best follows from, or that is certain by itself: rounding grows on the way, and what
   // lies nearer to the end explains more of it.
-  std::vector<Trial>::const_iterator cause_of(const std::vector<Trial>& found, size_t best) const {
-    return std::find_if(found.begin(), found.end(), [&](const Trial& earlier) {
-      if (earlier.boundary == found[best].boundary || earlier.agree() >= limits_.certain) return true;
-      const auto follows = earlier.agreeing.find(found[best].candidate);
+  const Trial& cause_of(const std::vector<Trial>& found) const {
+    const Trial* best = &found.front();
+    for (const Trial& trial : found)
+      if (trial.gain > limits_.clearly * best->gain) best = &trial;
+    const auto is_cause = [&](const Trial& earlier) {
+      if (earlier.candidate == best->candidate) return false;  // it is one of the two
+      if (earlier.agree() >= limits_.certain) return earlier.gain >= limits_.sure_gain * earlier.agree();
+      const auto follows = earlier.agreeing.find(best->candidate);
       return follows != earlier.agreeing.end() &&
-             boundary(follows->second).value.id == boundary(found[best].boundary).value.id;
-    });
+             boundary(follows->second).value.id == boundary(best->boundary).value.id;
+    };
+    const Trial* cause = best;
+    for (const Trial& trial : found)
+      if (trial.boundary < cause->boundary && is_cause(trial)) cause = &trial;
+    return *cause;
   }
 
   const Boundary& boundary(size_t b) const { return scene_.reference.boundaries[b]; }
@@ -151,8 +130,9 @@ class TrialSearch {
       if (!value) continue;
       options.given[boundary(b).value.id] = *value;
       score(trial, options);
-      if (trial.agree() > 0 && trial.gain >= limits_.least_gain && (!best || trial.gain > best->gain)) best = trial;
-      if (work_ < 0 || (best && best->agree() >= limits_.sure)) break;
+      if (trial.agree() > 0 && trial.gain >= limits_.least_gain && (!best || trial.gain > limits_.clearly * best->gain))
+        best = trial;
+      if (work_ < 0 || (best && is_sure(*best))) break;
     }
     return best;
   }
@@ -165,9 +145,15 @@ class TrialSearch {
       if (!scene_.there.find(c) || !places_.order().possible(b, c)) continue;
       const auto link = compare_content(scene_.here.tensors, scene_.there.tensors, scene_.here.position_of(b),
                                         scene_.there.position_of(c));
-      if (link && !is_part(*link)) trials.push_back({b, c, link->layout});
+      if (link && !is_part(*link)) trials.push_back({b, c, layout_of(*link)});
     }
     return trials;
+  }
+
+  // Of values that are unlike, the order of axes that is least so is chance.
+  Layout layout_of(const Link& link) const {
+    const bool one_shape = scene_.here.tensors[link.reference].shape == scene_.there.tensors[link.candidate].shape;
+    return one_shape && link.distance > kPairLimits.content.same ? Layout() : link.layout;
   }
 
   std::optional<at::Tensor> theirs(const PortPair& pair) const {
@@ -179,15 +165,19 @@ class TrialSearch {
     size_t boundary = 0;
   };
 
-  // Sums what each follower gains; a tensor of the candidate counts once.
+  // Sums what each follower gains; a tensor of the candidate counts once. Nothing is gained where an op that changes
+  // the reference's value leaves the candidate's as it is: that is the op's result, which a norm without gain, or a
+  // ReLU, does not change again.
   void score(Trial& trial, const ReplayOptions& options) {
     std::map<size_t, Gain> gains;  // by candidate tensor
+    bool stays = false;
     try {
       replay(scene_.dump, scene_.reference, options,
              [&](size_t t, const at::Tensor& value) -> std::optional<at::Tensor> {
                if (places_.paired(t)) return score_pair(trial, t, value, gains);
                const NamedTensor& before = *scene_.here.find(t);
                const NamedTensor after{before.path, before.call, before.dtype, before.shape, fingerprint_of(value)};
+               stays = stays || (agrees(after, trial.candidate) && !passes_on(trial.boundary, t));
                const auto [candidate, near] = nearest(after, trial, t);
                if (near < nearness(kPairLimits.content.same)) return std::nullopt;
                const double gain = near - nearest_to(before, candidate);
@@ -197,10 +187,28 @@ class TrialSearch {
     } catch (const Error&) {  // a part that cannot run alone says nothing
       return;
     }
+    if (stays) return;
     for (const auto& [candidate, found] : gains) {
+      if (repeats(candidate, trial.candidate)) continue;
       trial.gain += found.gain;
       if (found.gain > limits_.agrees) trial.agreeing.emplace(candidate, found.boundary);
     }
+  }
+
+  bool agrees(const NamedTensor& value, size_t c) const {
+    return nearest_to(value, c) >= nearness(kPairLimits.content.same);
+  }
+
+  // Dropout at inference gives a value another name: that says nothing of where it belongs.
+  bool repeats(size_t c, size_t other) const {
+    const NamedTensor &a = *scene_.there.find(c), &b = *scene_.there.find(other);
+    return a.shape == b.shape && content_distance(a.print.readings[0], b.print.readings[0]) <= kPairLimits.content.same;
+  }
+
+  bool passes_on(size_t b, size_t t) const {
+    const std::vector<NamedTensor>& here = scene_.here.tensors;
+    const auto link = compare_content(here, here, scene_.here.position_of(b), scene_.here.position_of(t));
+    return link && link->distance <= kPairLimits.content.same;
   }
 
   std::optional<at::Tensor> score_pair(const Trial& trial, size_t t, const at::Tensor& value,
