@@ -1,4 +1,4 @@
-"""python -m zoo run | nameless | exports | list | show | settings: see README.md beside this file.
+"""python -m zoo run | nameless | thin | exports | list | show | settings: see README.md beside this file.
 
     PYTHONPATH=scripts:probes/python .venv-models/bin/python -m zoo run --families 'qwen*,bert' --faults 6 --benign all --json /tmp/zoo.json
 """
@@ -75,6 +75,15 @@ def _nameless(args):
     return 0 if rows and all(r["placed"] for r in rows) else 1
 
 
+def _thin(args):
+    from . import quiet, thin
+    quiet()
+    rows = thin.run(_selected(args), args.binary.resolve(), args.faults, args.limit,
+                    lambda row: print(f"{row['family']}.{row['dtype']} {row['name']}: {len(row['wrong'])} wrong, {len(row['missed'])} not paired", file=sys.stderr, flush=True))
+    print(thin.text(rows))
+    return 0 if rows and not any(r["wrong"] for r in rows) else 1
+
+
 def _exports(args):
     from . import exports, quiet
     quiet()
@@ -121,6 +130,9 @@ def parser():
     c.add_argument("--json", type=Path, help="write all rows")
     c.add_argument("--totals", action="store_true", help="leave out the list of what went wrong (for held_out and closed sets)")
     c = command("nameless", _nameless, "names made meaningless and a gross fault in the middle: is the first divergence still at its module?")
+    c.add_argument("--faults", type=_number, default=1, metavar="K", help="faults of each family and dtype (default 1)")
+    c.add_argument("--limit", type=int, default=120, help="seconds a compare may take")
+    c = command("thin", _thin, "nameless ports that recorded half of the modules, healthy and with gross faults: how many tensors are paired with what they are?")
     c.add_argument("--faults", type=_number, default=1, metavar="K", help="faults of each family and dtype (default 1)")
     c.add_argument("--limit", type=int, default=120, help="seconds a compare may take")
     c = command("exports", _exports, "exported by torch.onnx and run in ONNX Runtime, plain and optimised, healthy and with faults put in before (.venv-engines)")

@@ -152,3 +152,37 @@ def test_what_is_computed_from_memory_written_through_a_view_is_tried_too(tmp_pa
     assert report["first_divergence"]["path"].startswith("decoder.block.0.layer.0.SelfAttention.o"), report["first_divergence"]
     failed = [op["path"] for op in report["ops"] if op["verdict"] == "fail"]
     assert len(failed) <= 6 and len(rows) >= .95 * len(truth), failed
+
+
+class Block(torch.nn.Module):
+    """As those of diffusion transformers: a norm without gain, whose result, normalised again, is itself."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm, self.down = torch.nn.LayerNorm(24, elementwise_affine=False), torch.nn.Linear(48, 24)
+        self.q, self.k, self.v = (torch.nn.Linear(24, 48) for _ in range(3))
+
+    def forward(self, x):
+        x_n = self.norm(x)
+        return x + self.down(torch.nn.functional.scaled_dot_product_attention(self.q(x_n), self.k(x_n), self.v(x_n)))
+
+
+def norms_without_gain():
+    return torch.nn.Sequential(torch.nn.Linear(6, 24), *(Block() for _ in range(3)), torch.nn.Linear(24, 5)), {"input": torch.randn(2, 7, 6, generator=torch.Generator().manual_seed(1))}
+
+
+def test_a_norm_that_is_normalised_again_is_not_its_input(tmp_path):
+    """The port recorded neither what a block adds nor what it returns; what the first one adds is wrong."""
+    def recorded(name, change):
+        torch.manual_seed(0)
+        model, inputs = norms_without_gain()
+        change(model.eval())
+        return nameless.record(model, tmp_path / name, inputs)
+
+    reference = recorded("reference.h5", lambda _: None)
+    port = recorded("port.h5", lambda model: model[1].down.weight.data.copy_(model[1].down.weight.data.flip(0)))
+    truth = nameless.rewrite(port, tmp_path / "candidate.h5", keep=lambda path: path.endswith(("norm", "q", "k", "v")) or path in "04")
+    report, rows = nameless.compare(reference, tmp_path / "candidate.h5", tmp_path / "report")
+    assert sorted(rows) == sorted(truth), sorted(set(truth) - set(rows))
+    assert not paired_wrongly(truth, rows)
+    assert report["first_divergence"]["path"].startswith("2.norm"), report["first_divergence"]
