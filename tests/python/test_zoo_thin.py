@@ -1,11 +1,11 @@
 """Nameless ports that recorded half of their modules, behind gross faults: which tensor is which. Each was in part wrong, or not paired.
 
-    python -m pytest tests/python/test_zoo_thin.py     needs torch, transformers, diffusers and PARITY_CHECK_BINARY (else build/release or build/dev)
+    python -m pytest tests/python/test_zoo_thin.py     needs torch, transformers, diffusers, and parity-check as program.py finds it
 """
-import os
 import sys
 from pathlib import Path
 
+import program
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,18 +28,8 @@ CASES = [   # and what was wrong
 ]
 
 
-@pytest.fixture(scope="module")
-def binary():
-    built = [ROOT / "build" / preset / "parity-check" for preset in ("release", "dev")]
-    given = os.environ.get("PARITY_CHECK_BINARY")
-    found = next((p for p in ([Path(given)] if given else built) if p.exists()), None)
-    if found is None:
-        pytest.skip("parity-check is not built")
-    return found
-
-
-def judged(tmp_path, binary, family, dtype, fault, blocks="", alike=True):
-    unit = Unit(ENTRIES[family], dtype, tmp_path, binary)
+def judged(tmp_path, family, dtype, fault, blocks="", alike=True):
+    unit = Unit(ENTRIES[family], dtype, tmp_path, program.BINARY)
     produce.record(unit.reference, unit.entry, dtype, "op")
     found = next(found for name, found in thin.ports(unit, 99) if name == fault)
     row = thin.judged(unit, thin.Recorded(unit.reference), fault + blocks, found, alike)
@@ -47,10 +37,10 @@ def judged(tmp_path, binary, family, dtype, fault, blocks="", alike=True):
 
 
 @pytest.mark.parametrize("family, dtype, fault", CASES)
-def test_tensors_behind_a_fault_are_paired(tmp_path, binary, family, dtype, fault):
-    assert judged(tmp_path, binary, family, dtype, fault) == (1, [], [])
+def test_tensors_behind_a_fault_are_paired(tmp_path, family, dtype, fault):
+    assert judged(tmp_path, family, dtype, fault) == (1, [], [])
 
 
-def test_numbers_that_count_tensors_are_no_names_of_modules(tmp_path, binary):
+def test_numbers_that_count_tensors_are_no_names_of_modules(tmp_path):
     """Each block has recorded other modules: t17 and t20 of one do not say what t25 and t28 of the next are."""
-    assert judged(tmp_path, binary, "stablelm", "fp32", "activation@model.layers.0.mlp.act_fn", "9", alike=False) == (1, [], [])
+    assert judged(tmp_path, "stablelm", "fp32", "activation@model.layers.0.mlp.act_fn", "9", alike=False) == (1, [], [])
