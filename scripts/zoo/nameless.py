@@ -23,7 +23,7 @@ def write(path, found):
             writer.write(f"t{number}", boundary.value)
 
 
-def fault_in_the_middle(unit, fault):
+def fault_in_the_middle(unit, fault, middle=MIDDLE):
     """(boundaries, truth). Raises Refused."""
     try:
         found = produce.boundaries(unit.entry, unit.dtype, (fault.operator, fault.path), None, unit.plain)
@@ -33,7 +33,7 @@ def fault_in_the_middle(unit, fault):
     if truth is None or slight(truth) or not truth.relative >= GROSS:
         raise Refused("is not gross")
     place = next(i for i, b in enumerate(found) if (b.path, b.call) == (truth.path, truth.call)) / len(found)
-    if not MIDDLE[0] <= place <= MIDDLE[1]:
+    if not middle[0] <= place <= middle[1]:
         raise Refused("does not lie in the middle")
     return found, truth
 

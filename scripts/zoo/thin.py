@@ -6,7 +6,6 @@ values: a pair is right when the boundary that it names holds, in the reference'
 import json
 import random
 import re
-import subprocess
 import tempfile
 
 import h5py
@@ -18,9 +17,8 @@ from selftest_models import capture
 
 from . import produce
 from .cases import faults_of
-from .nameless import GROSS
-from .operators.operator import sites
-from .truth import slight, truth_of
+from .nameless import fault_in_the_middle
+from .produce import Refused
 from .unit import Unit
 
 KEEP = .5           # share of the modules
@@ -76,16 +74,11 @@ def ports(unit, faults):
         if faults <= 0:
             return
         try:
-            found = produce.boundaries(unit.entry, unit.dtype, (fault.operator, fault.path), None, unit.plain)
-            truth = truth_of(found, unit.plain, sites(fault.path))
-        except Exception:   # the fault does not run in this model
+            found, _truth = fault_in_the_middle(unit, fault, PLACE)
+        except Refused:
             continue
-        if truth is None or slight(truth) or not truth.relative >= GROSS:
-            continue
-        place = next(i for i, b in enumerate(found) if (b.path, b.call) == (truth.path, truth.call)) / len(found)
-        if PLACE[0] <= place <= PLACE[1]:
-            faults -= 1
-            yield fault.name, found
+        faults -= 1
+        yield fault.name, found
 
 
 def pairs_of(report):
@@ -93,17 +86,15 @@ def pairs_of(report):
 
 
 def judged(unit, recorded, name, found, alike=True):
-    port, report = unit.folder / "thin.h5", unit.folder / "thin.json"
+    port = unit.folder / "thin.h5"
     tensors = kept(found, f"{unit.entry.name}{name}", alike)
     with parity_probe.Writer(port, model="thin port") as writer:
         for n, b in enumerate(tensors):
             writer.write(f"t{n}", b.value)
-    report.unlink(missing_ok=True)
-    done = subprocess.run([unit.binary, "compare", unit.reference, port, "--json", report, "--quiet"], capture_output=True, text=True, timeout=unit.limit)
-    if not report.exists():
-        raise RuntimeError(f"{unit.entry.name}.{unit.dtype} {name}: no report: {done.stderr.strip()[:200]}")
-    plain, pairs = {b.key: b.value for b in unit.plain}, pairs_of(report)
-    row = unit.row("thin", name, tensors=len(tensors), wrong=[], missed=[], exit=done.returncode)
+    row = unit.judged(port, unit.row("thin", name, tensors=len(tensors), wrong=[], missed=[]))
+    if row["verdict"] == "error":
+        raise RuntimeError(f"{unit.entry.name}.{unit.dtype} {name}: {row['diagnosis'][:200]}")
+    plain, pairs = {b.key: b.value for b in unit.plain}, pairs_of(unit.folder / "report.json")
     for n, b in enumerate(tensors):
         pair = pairs.get(f"t{n}")
         if pair is None:
