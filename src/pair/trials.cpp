@@ -12,6 +12,7 @@
 #include "pair/limits.hpp"
 #include "pair/links.hpp"
 #include "pair/only_between.hpp"
+#include "pair/other_shape.hpp"
 #include "pair/part_on_pairs.hpp"
 #include "pair/segments.hpp"
 #include "pair/trial_places.hpp"
@@ -38,7 +39,8 @@ class TrialSearch {
       if (!found.empty()) return pair_of(cause_of(found));
       if (work_ < 0) break;
     }
-    return only_one_between(scene_, places_);
+    if (auto pair = only_one_between(scene_, places_)) return pair;
+    return first_of_other_shape(scene_, places_);
   }
 
  private:

@@ -1,0 +1,127 @@
+#include "pair/other_shape.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "pair/limits.hpp"
+#include "trace/path.hpp"
+
+namespace parity {
+namespace {
+
+constexpr const char* kEvidence = "order and rank: the first tensor of a shape that the reference has nowhere";
+
+using Sizes = std::vector<int64_t>;
+
+Sizes sorted(Sizes sizes) {
+  std::sort(sizes.begin(), sizes.end());
+  return sizes;
+}
+
+// At least half of the axes are the same, in whatever order, and no other is a part of its counterpart.
+bool alike(const Sizes& reference, const Sizes& candidate) {
+  if (reference.size() != candidate.size()) return false;
+  const Sizes here = sorted(reference), there = sorted(candidate);
+  Sizes only_here, only_there;
+  std::set_difference(here.begin(), here.end(), there.begin(), there.end(), std::back_inserter(only_here));
+  std::set_difference(there.begin(), there.end(), here.begin(), here.end(), std::back_inserter(only_there));
+  if (only_here.empty() || 2 * only_here.size() > here.size()) return false;
+  for (size_t i = 0; i < only_here.size(); ++i) {
+    const auto [least, most] = std::minmax(only_here[i], only_there[i]);
+    if (least == 0 || most % least == 0) return false;
+  }
+  return true;
+}
+
+std::string without_numbers(std::string path) {
+  std::erase_if(path, [](unsigned char c) { return std::isdigit(c) != 0; });
+  return path;
+}
+
+class OtherShape {
+ public:
+  OtherShape(const TrialScene& scene, const TrialPlaces& places) : scene_(scene), places_(places) {
+    for (const Boundary& b : scene.reference.boundaries) known_.insert(sorted(b.value.shape));
+  }
+
+  std::optional<PortPair> run() const {
+    for (const PortPair& pair : scene_.pairing.pairs)
+      if (pair.evidence == kEvidence) return std::nullopt;
+    for (const size_t end : places_.troubled())
+      if (const auto c = first_before(end))
+        if (const auto b = place_of(*c, end)) return PortPair{*b, *c, {}, kPairLimits.trial.by_size, kEvidence, 1};
+    return std::nullopt;
+  }
+
+ private:
+  const Boundary& boundary(size_t b) const { return scene_.reference.boundaries[b]; }
+
+  std::optional<size_t> first_before(size_t end) const {
+    for (const size_t c : scene_.pairing.unmatched)
+      if (!known_.contains(sorted(scene_.candidate[c].shape)))
+        return places_.paired(end) && c > places_.paired(end)->candidate ? std::nullopt : std::optional(c);
+    return std::nullopt;
+  }
+
+  std::optional<size_t> place_of(size_t c, size_t end) const {
+    std::vector<size_t> fitting = places_.unpaired_before(end);
+    if (!places_.paired(end)) fitting.push_back(end);
+    std::erase_if(fitting, [&](size_t b) {
+      return is_op_path(boundary(b).path) || !places_.order().possible(b, c) || keeps_shapes(b) ||
+             !alike(boundary(b).value.shape, scene_.candidate[c].shape) || !right_before(b, c) || follows(b, c);
+    });
+    if (fitting.empty()) return std::nullopt;
+    std::set<std::string> before;  // a port that recorded blocks alone
+    for (const PortPair& pair : scene_.pairing.pairs)
+      if (pair.candidate < c && comes_out(pair)) before.insert(without_numbers(boundary(pair.boundary).path));
+    const auto recorded =
+        std::ranges::find_if(fitting, [&](size_t b) { return before.contains(without_numbers(boundary(b).path)); });
+    return recorded == fitting.end() ? fitting.front() : *recorded;
+  }
+
+  // A norm or an activation has the shape that it is given.
+  bool keeps_shapes(size_t b) const {
+    static constexpr std::array<std::string_view, 7> kKinds{"mul",  "relu",    "gelu",    "silu",
+                                                            "tanh", "sigmoid", "_softmax"};
+    for (const Op& op : scene_.reference.ops)
+      for (const auto& output : op.outputs)
+        if (output && output->id == boundary(b).value.id)
+          return op.kind.find("norm") != std::string::npos || std::ranges::find(kKinds, op.kind) != kKinds.end();
+    return false;
+  }
+
+  bool comes_out(const PortPair& pair) const {
+    const auto off = scene_.off.find(pair.boundary);
+    return off != scene_.off.end() && off->second <= kPairLimits.family.agrees;
+  }
+
+  bool right_before(size_t b, size_t c) const {
+    return std::ranges::any_of(scene_.pairing.pairs, [&](const PortPair& pair) {
+      return pair.boundary < b && pair.candidate < c && comes_out(pair) &&
+             boundary(pair.boundary).value.shape.size() == boundary(b).value.shape.size();
+    });
+  }
+
+  // What a port computes on its own way (the columns of a convolution) has values of the reference's shape behind it.
+  bool follows(size_t b, size_t c) const {
+    return std::ranges::any_of(scene_.pairing.unmatched, [&](size_t later) {
+      return later > c && sorted(scene_.candidate[later].shape) == sorted(boundary(b).value.shape);
+    });
+  }
+
+  const TrialScene& scene_;
+  const TrialPlaces& places_;
+  std::set<Sizes> known_;  // of all values of the reference, sorted
+};
+
+}  // namespace
+
+std::optional<PortPair> first_of_other_shape(const TrialScene& scene, const TrialPlaces& places) {
+  return OtherShape(scene, places).run();
+}
+
+}  // namespace parity
