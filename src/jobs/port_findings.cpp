@@ -117,6 +117,7 @@ Stretch PortFindings::stretch_before(const OpResult& row, const BoundaryEvent& e
 std::vector<Finding> PortFindings::arithmetic(const OpResult& row, const BoundaryEvent& event, const at::Tensor& value,
                                               const ValuesBefore& before) {
   arithmetic_.clear();
+  if (!before.misfit.empty()) return {};
   if (catch_up) catch_up(static_cast<size_t>(row.index));
   try {
     ArithmeticFound found = search_.at(stretch_before(row, event, value, before));
@@ -152,7 +153,7 @@ std::optional<BoundaryEvent> PortFindings::under(const OpResult& row, const Boun
 std::vector<Finding> PortFindings::searched(const OpResult& row, const BoundaryEvent& event, const at::Tensor& value,
                                             const ValuesBefore& before, Sought sought) {
   const at::ScalarType dtype = program_.boundaries[row.index].value.dtype;
-  if (!is_float(dtype)) return {};
+  if (!is_float(dtype) || !before.misfit.empty()) return {};
   if (equal_share(*row.forced) == 1) return {};  // nothing to explain
   const Stretch stretch = stretch_before(row, event, value, before);
   try {

@@ -20,6 +20,7 @@ struct ValuesBefore {
   std::vector<size_t> boundaries;
   std::function<at::Tensor(size_t boundary)> candidate;  // the candidate's, undefined where its shape does not fit
   std::set<std::string> names;                           // every path under which they are compared
+  std::string misfit{};  // the first whose shape does not fit: nothing is searched behind it
 };
 
 class PortFindings {

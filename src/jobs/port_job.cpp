@@ -128,7 +128,10 @@ class PortJob {
     OpResult row = describe(*pair);
     const at::Tensor own = recorded.defined() ? recorded : event.computed[kOwn];
     const at::Tensor value = value_of(*pair);
-    if (!value.defined()) judge_misfit(row, candidate_[pair->candidate].load(), pair->layout, own);
+    if (!value.defined()) {
+      judge_misfit(row, candidate_[pair->candidate].load(), pair->layout, own);
+      misfits_.insert(event.boundary);
+    }
     judge(std::move(row), value, event, own);
     if (!value.defined() || !pair->goes_on) return replacements;
     std::fill(replacements.begin(), replacements.begin() + kOwn, value);
@@ -186,6 +189,9 @@ class PortJob {
       found = judge_row(row, values, findings_.get(), limits_);
     else
       judge_folded(row, values, findings_.get(), folded, limits_);
+    if (row.verdict == Verdict::fail && !before.misfit.empty())
+      row.diagnosis =
+          fmt::format("computed from {}, whose shape differs: no op of its own need be wrong", before.misfit);
     if (const auto change = measure_sums(lanes[kOracle], lanes[kPerturbed]).rel_l2)
       row.amplification = *change / kPerturbation;
     row.explanations = explanations(found, limits_);
@@ -199,9 +205,11 @@ class PortJob {
   ValuesBefore values_before(const OpResult& row) const {
     ValuesBefore before{
         units_.ancestors()[row.index], [this](size_t boundary) { return value_of(*by_boundary_[boundary]); }, {}};
-    for (const size_t a : before.boundaries)
+    for (const size_t a : before.boundaries) {
+      if (before.misfit.empty() && misfits_.contains(a)) before.misfit = program_.boundaries[a].path;
       for (const size_t b : by_value_.at(program_.boundaries[a].value.id))
         if (static_cast<int64_t>(b) < row.index) before.names.insert(program_.boundaries[b].path);
+    }
     return before;
   }
 
@@ -272,6 +280,7 @@ class PortJob {
   PortUnits units_;
   ShardRows shards_;
   std::map<size_t, std::set<size_t>> beginning_;  // by op: compared values whose stretch of program begins there
+  std::set<size_t> misfits_;                      // boundaries whose candidate has another shape
   Aside aside_;
   JobResult result_;
 };

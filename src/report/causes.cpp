@@ -23,6 +23,7 @@ constexpr std::array kUnnamed{
     Unnamed{"on the candidate's own inputs its error is",
             "error beyond the reference's own rounding, no known change explains it"},
     Unnamed{"in fp64, on the", "in fp64 the formula or a constant differs"},
+    Unnamed{"whose shape differs", "computed from a value of another shape"},
     Unnamed{"shape differs", "shape differs"},
     Unnamed{"has no counterpart", "no counterpart in the candidate"},
     Unnamed{"NaN or Inf", "NaN or Inf in other places"},
