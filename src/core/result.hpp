@@ -131,6 +131,7 @@ struct Coverage {
 struct Side {  // reference or candidate
   std::string path, sha256, model, producer;
   nlohmann::json details = nlohmann::json::object();
+  bool weights = false;  // does the recording hold the model's parameters? A set of tensors may be anything
 };
 
 /// Cast placements tried at one place, and how well each reproduces a side bit by bit.

@@ -260,6 +260,7 @@ Side describe_side(const OpenedSide& side) {
   Side described =
       side.dump ? without_digest(*side.dump) : Side{side.file.string(), "", "", "", nlohmann::json::object()};
   if (!side.ranks.empty()) described.path = side.file.string();
+  described.weights = side.dump && !side.dump->weight_names().empty();
   return described;
 }
 

@@ -104,7 +104,7 @@ void casts(const Report& report, Steps& steps) {
 }
 
 void weights(const Report& report, Steps& steps) {
-  if (!two_files(report) || !holds_program(report)) return;
+  if (!two_files(report) || !holds_program(report) || !report.reference.weights || !report.candidate.weights) return;
   for (const OpResult& op : report.ops) {
     const bool product = op.kind == "linear" || op.kind == "Linear" || op.kind == "conv";
     const bool named =
