@@ -238,6 +238,16 @@ TEST_CASE("report: a recording made on a GPU and judged on a CPU says so, and TF
   CHECK_FALSE(holds(differing_text(environment(r)), "device"));
 }
 
+TEST_CASE("report: on a CPU JAX's default precision is PyTorch's highest") {
+  Report r = test::sample_report();
+  r.candidate.path = "cand.h5";
+  r.reference.details = {{"device", "cpu"}, {"matmul_precision", "highest"}};
+  r.candidate.details = {{"device", "cpu"}, {"matmul_precision", "default"}};
+  CHECK_FALSE(holds(differing_text(environment(r)), "matmul precision"));
+  r.candidate.details["device"] = "gpu";  // where it is TF32
+  CHECK(holds(differing_text(environment(r)), "matmul precision highest (reference), default (candidate)"));
+}
+
 TEST_CASE("report: which files the sides are, and every other setting they tell") {
   Report r = test::sample_report();
   r.reference.details = {{"code", "diffusers' code"}, {"threads", 2}, {"command", "a"}, {"config", {{"layers", 2}}}};
