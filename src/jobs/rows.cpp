@@ -5,6 +5,7 @@
 #include <map>
 
 #include "core/precision.hpp"
+#include "measure/concentration.hpp"
 #include "measure/spread.hpp"
 #include "pair/layout_advice.hpp"
 
@@ -63,6 +64,9 @@ void add_spread(OpResult& row, const at::Tensor& reference, const at::Tensor& ca
   if (!measured || measured->count == 0) return;
   row.histogram = difference_histogram(reference, candidate, *measured);
   if (row.verdict != Verdict::pass) row.worst = worst_elements(reference, candidate);
+  if (row.verdict != Verdict::fail) return;
+  if (const std::optional<Concentration> where = concentration(reference, candidate))
+    row.diagnosis += fmt::format("; {:.0f} % of the squared difference lies in {}", 100 * where->share, where->indices);
 }
 
 }  // namespace parity

@@ -26,7 +26,8 @@ OpResult missing_row(OpResult head, std::string diagnosis);
 /// where the layout is none. `reference`: the value it was to fit; undefined, no rule is looked for.
 void judge_misfit(OpResult& row, const at::Tensor& candidate, const Layout& layout, const at::Tensor& reference);
 
-/// The histogram of a judged row and, when it is not green, its worst elements. `reference` and `candidate`: what
+/// The histogram of a judged row and, when it is not green, its worst elements; of a failed one the
+/// diagnosis says where in the tensor the difference lies, if it lies somewhere. `reference` and `candidate`: what
 /// `forced` was measured on (`free`, where the row has no other comparison).
 void add_spread(OpResult& row, const at::Tensor& reference, const at::Tensor& candidate);
 
