@@ -72,6 +72,13 @@ TEST_CASE("concentration: every dtype, layouts, and parts that are taken one aft
   at::Tensor other = large.clone();
   other.select(1, 2999).add_(1);
   CHECK(where(large, other) == "[:, 2999]");
+  CHECK(where(large, large + .1 * values({3, 3000, 1024})) == "spread");
+  other = large.clone();
+  other.slice(2, 0, 1024, 2).mul_(1.5);
+  CHECK(where(large, other) == "[:, :, ::2]");
+  other = large.clone();
+  other[2][17][5] += 1;  // one that no sample need meet
+  CHECK(where(large, other) == "[2, 17, 5]");
 }
 
 }  // namespace parity
