@@ -62,7 +62,7 @@ TEST_CASE("next: the first divergence alone, then what its gate asks for") {
         List{r.ops[0].rerun, "parity-check paths 'ref.h5' 'it'\\''s.h5' --map 'my map.txt' --layer 'blocks.0.ffn'"});
   fail(r.ops[0], Gate::logic, "missing bias (…)");
   CHECK(commands(r) == List{r.ops[0].rerun});  // which would find none in the port's file
-  r.candidate.weights = true;
+  r.reference.weights = r.candidate.weights = true;
   CHECK(commands(r) == List{r.ops[0].rerun, "parity-check weights 'ref.h5' 'it'\\''s.h5'"});
   r.ops[0].kind = "gelu";
   fail(r.ops[0], Gate::logic, "GELU form (erf for tanh)");
