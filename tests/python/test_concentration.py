@@ -2,7 +2,7 @@
 import nameless
 import pytest
 import torch
-import transformers
+from test_pairing_faults import llama
 
 IDS = torch.randint(0, 97, (2, 12), generator=torch.Generator().manual_seed(1))
 SAYS = "of the squared difference lies in "
@@ -35,9 +35,7 @@ def test_the_row_says_where(case, dtype, tmp_path):
 
     def recorded(name, change):
         torch.manual_seed(0)
-        config = transformers.LlamaConfig(hidden_size=64, intermediate_size=160, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2, vocab_size=97,
-                                          max_position_embeddings=64, use_cache=False, attn_implementation="eager", initializer_range=.15)
-        model = transformers.LlamaForCausalLM(config).eval().to(dtype)
+        model = llama()[0].eval().to(dtype)
         change(model)
         return nameless.record(model, tmp_path / name, {"input_ids": IDS})
 

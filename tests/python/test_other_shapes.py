@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from test_pairing_faults import deit
 
 import parity_probe
 
@@ -13,11 +14,6 @@ def vae():
     config = dict(block_out_channels=(8, 16), down_block_types=("DownEncoderBlock2D",) * 2, up_block_types=("UpDecoderBlock2D",) * 2, latent_channels=4, norm_num_groups=4,
                   layers_per_block=1, sample_size=32)
     return diffusers.AutoencoderKL(**config).decoder, {"sample": torch.randn(2, 4, 16, 16, generator=torch.Generator().manual_seed(1))}
-
-
-def deit():
-    config = transformers.DeiTConfig(hidden_size=48, num_hidden_layers=4, num_attention_heads=4, intermediate_size=96, image_size=32, patch_size=8, initializer_range=.15)
-    return transformers.DeiTModel(config, add_pooling_layer=False), {"pixel_values": torch.randn(1, 3, 32, 32, generator=torch.Generator().manual_seed(1))}
 
 
 def resnet():
