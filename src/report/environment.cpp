@@ -28,17 +28,10 @@ std::vector<json> provenances(const Side& side) {
   return out;
 }
 
-// JAX's "default" is fp32 in full on a CPU, which PyTorch calls "highest" (jax.lax.Precision).
-std::string value_of(const json& recording, std::string_view key) {
-  const std::string value = fact_of(recording, key);
-  const bool in_full = key == "matmul_precision" && value == "default" && fact_of(recording, "device") == "cpu";
-  return in_full ? "highest" : value;
-}
-
 std::string joined(const std::vector<json>& recordings, std::string_view key, bool of_gpus = false) {
   std::vector<std::string> values;
   for (const json& one : recordings)
-    if (const std::string value = of_gpus && fact_of(one, "device") == "cpu" ? "" : value_of(one, key);
+    if (const std::string value = of_gpus && fact_of(one, "device") == "cpu" ? "" : fact_of(one, key);
         !value.empty() && std::find(values.begin(), values.end(), value) == values.end())
       values.push_back(value);
   if (values.size() > 3)

@@ -45,7 +45,11 @@ std::string fact_of(const json& from, std::string_view key) {
   const auto found = from.find(std::string(key.substr(0, dot)));
   if (found == from.end()) return "";
   if (dot != std::string_view::npos) return fact_of(*found, key.substr(dot + 1));
-  return key == "cpu_flags" ? features(words_of_setting(*found)) : words_of_setting(*found);
+  const std::string value = words_of_setting(*found);
+  if (key == "cpu_flags") return features(value);
+  // JAX's "default" is fp32 in full on a CPU, which PyTorch calls "highest" (jax.lax.Precision).
+  if (key == "matmul_precision" && value == "default" && fact_of(from, "device") == "cpu") return "highest";
+  return value;
 }
 
 std::string fact_here(const json& machine, const Fact& fact, bool gpus) {
