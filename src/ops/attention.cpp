@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/error.hpp"
+#include "ops/fused_attention.hpp"
 #include "ops/own.hpp"
 
 namespace parity {
@@ -19,8 +20,7 @@ double lowest(at::ScalarType dtype) {
 }  // namespace
 
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& mask) {
-  return at::scaled_dot_product_attention(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2),
-                                          mask.defined() ? std::optional(mask) : std::nullopt);
+  return fused_attention(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), {mask});
 }
 
 at::Tensor own_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& mask) {

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "core/error.hpp"
+#include "ops/fused_attention.hpp"
 #include "ops/own.hpp"
 
 namespace parity {
@@ -52,9 +53,8 @@ at::Tensor causal_attention(const at::Tensor& q, const at::Tensor& k, const at::
   const int64_t tokens = q.size(2), keys = k.size(2);
   const bool square = tokens == keys && form.window == 0;
   const bool all_seen = tokens == 1 && (form.window == 0 || form.window >= keys);
-  const auto mask = square || all_seen ? std::nullopt : std::optional(seen_keys(tokens, keys, form.window));
-  return at::scaled_dot_product_attention(q, k, v, mask, 0., square && tokens > 1, std::nullopt,
-                                          /*enable_gqa=*/k.size(1) != q.size(1));
+  const at::Tensor mask = square || all_seen ? at::Tensor() : seen_keys(tokens, keys, form.window);
+  return fused_attention(q, k, v, {mask, square && tokens > 1, std::nullopt, /*enable_gqa=*/k.size(1) != q.size(1)});
 }
 
 }  // namespace ops

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "core/error.hpp"
+#include "ops/fused_attention.hpp"
 #include "ops/own.hpp"
 
 namespace parity {
@@ -27,8 +28,7 @@ void check_encoder_attention(const at::Tensor& q, const at::Tensor& k, const at:
 
 at::Tensor encoder_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const ScoreForm& form) {
   check_encoder_attention(q, k, v, form);
-  const auto bias = form.bias.defined() ? std::optional(form.bias) : std::nullopt;
-  return at::scaled_dot_product_attention(q, k, v, bias, 0., /*is_causal=*/false, form.scale);
+  return fused_attention(q, k, v, {form.bias, /*is_causal=*/false, form.scale});
 }
 
 }  // namespace ops

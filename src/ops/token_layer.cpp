@@ -7,6 +7,7 @@
 
 #include "kernels/cpu/decode_attention.hpp"
 #include "kernels/cpu/row_passes.hpp"
+#include "ops/fused_attention.hpp"
 #include "ops/gemv_shares.hpp"
 #include "ops/own_element.hpp"
 
@@ -162,7 +163,7 @@ at::Tensor run(const OpCase& c) {
   const auto seen = [&](int i, const at::Tensor& own) {
     return at::cat({in[i].narrow(2, 0, kLength - 1)[0], own}, 1).unsqueeze(0);
   };
-  const auto y = at::scaled_dot_product_attention(parts[0].unsqueeze(0), seen(13, parts[1]), seen(14, parts[2]));
+  const auto y = ops::fused_attention(parts[0].unsqueeze(0), seen(13, parts[1]), seen(14, parts[2]), {});
   const auto x = at::linear(y.reshape({1, dim}), in[5], in[6]) + in[0];
   auto h = at::linear(norm(x, 7), in[9], in[10]);
   h = h * 0.5 * ((std::sqrt(2 / M_PI) * (h + 0.044715 * h.pow(3.0))).tanh() + 1.0);
