@@ -95,8 +95,9 @@ std::vector<Finding> PortFindings::at(const OpResult& row, const BoundaryEvent& 
   return found;
 }
 
-Stretch PortFindings::stretch_before(const OpResult& row, const BoundaryEvent& event, const at::Tensor& value,
-                                     const ValuesBefore& before) const {
+std::optional<Stretch> PortFindings::stretch_before(const OpResult& row, const BoundaryEvent& event,
+                                                    const at::Tensor& value, const ValuesBefore& before) const {
+  if (!before.misfit.empty()) return std::nullopt;
   Stretch stretch{static_cast<size_t>(row.index),
                   segments_[row.index].ops,
                   {},
@@ -117,10 +118,11 @@ Stretch PortFindings::stretch_before(const OpResult& row, const BoundaryEvent& e
 std::vector<Finding> PortFindings::arithmetic(const OpResult& row, const BoundaryEvent& event, const at::Tensor& value,
                                               const ValuesBefore& before) {
   arithmetic_.clear();
-  if (!before.misfit.empty()) return {};
+  const std::optional<Stretch> stretch = stretch_before(row, event, value, before);
+  if (!stretch) return {};
   if (catch_up) catch_up(static_cast<size_t>(row.index));
   try {
-    ArithmeticFound found = search_.at(stretch_before(row, event, value, before));
+    ArithmeticFound found = search_.at(*stretch);
     aside_.directions += static_cast<int64_t>(found.findings.size());
     arithmetic_ = std::move(found.tried);
     return std::move(found.findings);
@@ -133,12 +135,13 @@ std::vector<Finding> PortFindings::arithmetic(const OpResult& row, const Boundar
 std::optional<BoundaryEvent> PortFindings::under(const OpResult& row, const BoundaryEvent& event,
                                                  const at::Tensor& value, const ValuesBefore& before,
                                                  const Finding& finding) {
+  const std::optional<Stretch> stretch = stretch_before(row, event, value, before);
+  if (!stretch) return std::nullopt;
   const auto is = [&](const FaultHypothesis& h) { return h.fault == finding.fault && h.detail == finding.detail; };
   for (const Hypotheses* tried : {&arithmetic_, &hypotheses_}) {
     const auto change = std::find_if(tried->begin(), tried->end(), is);
     if (change == tried->end() || change->deviation.rewrites.empty()) continue;
-    BoundaryEvent changed{event.boundary, search_.under(stretch_before(row, event, value, before), *change),
-                          event.deviating};
+    BoundaryEvent changed{event.boundary, search_.under(*stretch, *change), event.deviating};
     if (changed.computed.empty()) return std::nullopt;
     // The other named changes are put beside it, to first order.
     for (DeviatingValue& d : changed.deviating) {
@@ -153,11 +156,11 @@ std::optional<BoundaryEvent> PortFindings::under(const OpResult& row, const Boun
 std::vector<Finding> PortFindings::searched(const OpResult& row, const BoundaryEvent& event, const at::Tensor& value,
                                             const ValuesBefore& before, Sought sought) {
   const at::ScalarType dtype = program_.boundaries[row.index].value.dtype;
-  if (!is_float(dtype) || !before.misfit.empty()) return {};
-  if (equal_share(*row.forced) == 1) return {};  // nothing to explain
-  const Stretch stretch = stretch_before(row, event, value, before);
+  if (!is_float(dtype) || equal_share(*row.forced) == 1) return {};  // nothing to explain
+  const std::optional<Stretch> stretch = stretch_before(row, event, value, before);
+  if (!stretch) return {};
   try {
-    Searched searched = search_stretch(dump_, program_, catalogue_, plan_, limits_, stretch, sought);
+    Searched searched = search_stretch(dump_, program_, catalogue_, plan_, limits_, *stretch, sought);
     aside_.directions += searched.directions;
     if (searched.coverage.run < searched.coverage.named) aside_.variants.push_back(std::move(searched.coverage));
     return std::move(searched.findings);

@@ -66,8 +66,9 @@ class PortFindings {
   std::vector<Deviation> start(int op);
   std::vector<Finding> searched(const OpResult& row, const BoundaryEvent& event, const at::Tensor& value,
                                 const ValuesBefore& before, Sought sought);
-  Stretch stretch_before(const OpResult& row, const BoundaryEvent& event, const at::Tensor& value,
-                         const ValuesBefore& before) const;
+  /// What ran since the values before; nullopt: the program cannot go on from one of them.
+  std::optional<Stretch> stretch_before(const OpResult& row, const BoundaryEvent& event, const at::Tensor& value,
+                                        const ValuesBefore& before) const;
   std::optional<Finding> in_another_order(const OpResult& row, const BoundaryEvent& event,
                                           const at::Tensor& value) const;
   std::optional<Finding> stale(const OpResult& row, const BoundaryEvent& event, const at::Tensor& value,
