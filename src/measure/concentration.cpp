@@ -22,36 +22,44 @@ constexpr double kAlike = .01;   // of a place's mean: the last hundredth of 512
 constexpr int64_t kChunk = 1 << 22;  // elements that are raised to fp64 at once
 constexpr size_t kMostListed = 4;    // places without a rule, one by one
 
-// By axis: what each of its places holds of the squares.
+// Of a difference and of the reference: element by element, or summed for each place of an axis.
 struct Squares {
-  std::vector<at::Tensor> difference, reference;
+  at::Tensor difference, reference;
 };
 
+Squares squares_of(const at::Tensor& reference, const at::Tensor& candidate) {
+  const auto whole = [](const at::Tensor& values) {
+    const at::Tensor finite = finite_or_zero(raised(values));
+    return finite.is_complex() ? finite : finite.to(at::kDouble);
+  };
+  const auto square = [](const at::Tensor& values) {
+    return values.is_complex() ? values.abs().square() : values.square();
+  };
+  const at::Tensor own = whole(reference);
+  return {square(whole(candidate) - own), square(own)};
+}
+
+std::vector<Squares> none(at::IntArrayRef sizes) {
+  std::vector<Squares> by_axis;
+  for (const int64_t size : sizes) by_axis.push_back({at::zeros(size, at::kDouble), at::zeros(size, at::kDouble)});
+  return by_axis;
+}
+
 // The last axis is summed over once for all the others: what is left is small.
-void add(std::vector<at::Tensor>& sums, const at::Tensor& values, int64_t first, int64_t chunked) {
-  at::Tensor squares = values.is_complex() ? values.abs().square() : values.square();
-  while (squares.dim() > 0) {
-    const int64_t axis = squares.dim() - 1;
-    const at::Tensor part = axis == 0 ? squares : squares.flatten(0, axis - 1).sum(0);
-    (axis == chunked ? sums[axis].narrow(0, first, part.size(0)) : sums[axis]).add_(part);
-    squares = squares.sum(axis);
+void add(std::vector<Squares>& by_axis, const Squares& elements, int64_t first, int64_t chunked) {
+  for (const auto of : {&Squares::difference, &Squares::reference}) {
+    at::Tensor squares = elements.*of;
+    while (squares.dim() > 0) {
+      const int64_t axis = squares.dim() - 1;
+      const at::Tensor part = axis == 0 ? squares : squares.flatten(0, axis - 1).sum(0), &sums = by_axis[axis].*of;
+      (axis == chunked ? sums.narrow(0, first, part.size(0)) : sums).add_(part);
+      squares = squares.sum(axis);
+    }
   }
 }
 
-Squares none(at::IntArrayRef sizes) {
-  Squares out;
-  for (const int64_t size : sizes)
-    for (auto* sums : {&out.difference, &out.reference}) sums->push_back(at::zeros(size, at::kDouble));
-  return out;
-}
-
-at::Tensor comparable(const at::Tensor& values) {
-  const at::Tensor whole = finite_or_zero(raised(values));
-  return at::isFloatingType(whole.scalar_type()) || whole.is_complex() ? whole : whole.to(at::kDouble);
-}
-
 // Of elements all over the tensor: a step that has no divisor in common with its size meets each once.
-Squares sampled(const at::Tensor& reference, const at::Tensor& candidate) {
+std::vector<Squares> sampled(const at::Tensor& reference, const at::Tensor& candidate) {
   const int64_t n = reference.numel();
   auto step = static_cast<int64_t>(.618 * static_cast<double>(n)) | 1;
   while (std::gcd(step, n) != 1) step += 2;
@@ -61,30 +69,28 @@ Squares sampled(const at::Tensor& reference, const at::Tensor& candidate) {
     index = place;
     place = (place + step) % n;
   }
-  const at::Tensor r = comparable(reference.take(at)), c = comparable(candidate.take(at));
-  const at::Tensor own = r.abs().square(), off = (c.to(r.scalar_type()) - r).abs().square();
-  Squares out = none(reference.sizes());
+  const Squares squares = squares_of(reference.take(at), candidate.take(at));
+  std::vector<Squares> by_axis = none(reference.sizes());
   for (int64_t axis = reference.dim() - 1; axis >= 0; --axis) {
     const at::Tensor here = at.remainder(reference.size(axis));
-    out.reference[axis].index_add_(0, here, own);
-    out.difference[axis].index_add_(0, here, off);
+    by_axis[axis].reference.index_add_(0, here, squares.reference);
+    by_axis[axis].difference.index_add_(0, here, squares.difference);
     at = at.div(reference.size(axis), "floor");
   }
-  return out;
+  return by_axis;
 }
 
-Squares squares_of(const at::Tensor& reference, const at::Tensor& candidate) {
-  Squares out = none(reference.sizes());
+std::vector<Squares> summed(const at::Tensor& reference, const at::Tensor& candidate) {
+  std::vector<Squares> by_axis = none(reference.sizes());
   const auto sizes = reference.sizes();
   const int64_t chunked = std::max_element(sizes.begin(), sizes.end()) - sizes.begin();
   const int64_t step = std::max<int64_t>(1, kChunk / std::max<int64_t>(1, reference.numel() / sizes[chunked]));
   for (int64_t first = 0; first < sizes[chunked]; first += step) {
     const int64_t count = std::min(step, sizes[chunked] - first);
-    const at::Tensor r = comparable(reference.narrow(chunked, first, count));
-    add(out.reference, r, first, chunked);
-    add(out.difference, comparable(candidate.narrow(chunked, first, count)).to(r.scalar_type()) - r, first, chunked);
+    add(by_axis, squares_of(reference.narrow(chunked, first, count), candidate.narrow(chunked, first, count)), first,
+        chunked);
   }
-  return out;
+  return by_axis;
 }
 
 // "11", "32:64", "1::2", "[0, 5, 9, …]" of ascending places.
@@ -103,9 +109,9 @@ std::string slice(const std::vector<int64_t>& places, int64_t size) {
 
 // The fewest places of an axis that hold so much, and those that hold no less; empty where these are more than half of
 // it.
-std::vector<int64_t> fewest(const at::Tensor& difference, const at::Tensor& reference, double share) {
-  const int64_t size = difference.size(0);
-  const double *d = difference.const_data_ptr<double>(), *r = reference.const_data_ptr<double>();
+std::vector<int64_t> fewest(const Squares& of_places, double share) {
+  const int64_t size = of_places.difference.size(0);
+  const double *d = of_places.difference.const_data_ptr<double>(), *r = of_places.reference.const_data_ptr<double>();
   const double all = std::accumulate(d, d + size, 0.0), norm = std::accumulate(r, r + size, 0.0);
   std::vector<int64_t> places(size);
   std::iota(places.begin(), places.end(), 0);
@@ -125,13 +131,13 @@ std::vector<int64_t> fewest(const at::Tensor& difference, const at::Tensor& refe
   return places;
 }
 
+bool differ(const std::vector<Squares>& by_axis) { return by_axis[0].difference.sum().item<double>() > 0; }
+
 bool may_be_concentrated(const at::Tensor& reference, const at::Tensor& candidate) {
   if (reference.numel() <= kSample) return true;
-  const Squares some = sampled(reference, candidate);
-  if (!(some.difference[0].sum().item<double>() > 0)) return true;  // few elements: the sample has none of them
-  for (size_t axis = 0; axis < some.difference.size(); ++axis)
-    if (!fewest(some.difference[axis], some.reference[axis], kLikely).empty()) return true;
-  return false;
+  const std::vector<Squares> by_axis = sampled(reference, candidate);
+  return !differ(by_axis)  // few elements: the sample has none of them
+         || std::ranges::any_of(by_axis, [](const Squares& axis) { return !fewest(axis, kLikely).empty(); });
 }
 
 }  // namespace
@@ -140,12 +146,12 @@ std::optional<Concentration> concentration(const at::Tensor& reference, const at
   if (reference.sizes() != candidate.sizes()) throw Error("concentration: the shapes differ");
   if (reference.dim() == 0 || reference.numel() == 0) return std::nullopt;
   if (!may_be_concentrated(reference, candidate)) return std::nullopt;
-  const Squares squares = squares_of(reference, candidate);
-  if (!(squares.difference[0].sum().item<double>() > 0)) return std::nullopt;
+  const std::vector<Squares> by_axis = summed(reference, candidate);
+  if (!differ(by_axis)) return std::nullopt;
   Concentration out{1, ""};
   std::vector<std::string> indices;
   for (int64_t axis = 0; axis < reference.dim(); ++axis) {
-    const std::vector<int64_t> places = fewest(squares.difference[axis], squares.reference[axis], kNearlyAll);
+    const std::vector<int64_t> places = fewest(by_axis[axis], kNearlyAll);
     indices.push_back(places.empty() ? ":" : slice(places, reference.size(axis)));
     if (!places.empty()) out.share -= 1 - kNearlyAll;
   }
