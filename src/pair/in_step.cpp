@@ -41,13 +41,12 @@ class InStepPairer {
     for (int trial = 0; trial < static_cast<int>(kPairLimits.trial.most); ++trial) {
       const std::vector<PortPair> settled = pairing_.pairs;
       drop_doubtful();
-      auto pair = on_trial();
-      if (!pair || !tried_.insert(pair->boundary).second) {  // none, or one that was dropped since
+      const std::vector<PortPair> found = on_trial();
+      if (!all_new(found)) {  // none, or one that was dropped since
         restore(settled);
         break;
       }
-      take_back(pair->candidate);
-      add(*pair);
+      for (const PortPair& pair : found) take_back(pair.candidate), add(pair);
       settle();
     }
     reconsider();
@@ -72,7 +71,7 @@ class InStepPairer {
     const size_t paired = pairing_.pairs.size();
     drop_if([&](const PortPair& pair) {
       const NamedTensor* theirs = there_.find(pair.candidate);
-      if (!tried_.contains(pair.boundary) || comes_out(pair.boundary) || theirs == nullptr) return false;
+      if (!tried_.contains(pair.boundary) || comes_out(off_, pair.boundary) || theirs == nullptr) return false;
       const std::vector<bool> follows = computed_from(reference_, {pair.boundary});  // and holds it by that alone
       return held_elsewhere(here, *theirs, [&](size_t b) { return !pairing_.marked[b] && !follows[b] && moved[b]; });
     });
@@ -83,23 +82,28 @@ class InStepPairer {
 
   // Learned pairs that differ, with nothing next to them that agrees, are free at first: else they cut off what holds
   // the fault, and a stretch may be a place off as a whole. If nothing is found so they are believed.
-  std::optional<PortPair> on_trial() {
+  std::vector<PortPair> on_trial() {
     const std::vector<PortPair> all = pairing_.pairs;
     const std::map<size_t, Carried> lines = carried_;
     drop_if([&](const PortPair& pair) { return carried_.contains(pair.boundary) && weak_.contains(pair.boundary); });
     if (pairing_.pairs.size() < all.size()) {
-      if (auto pair = best_trial()) return pair;
+      if (auto found = best_trial(); !found.empty()) return found;
       restore(all);
       carried_ = lines;
     }
     return best_trial();
   }
 
-  std::optional<PortPair> best_trial() {
+  std::vector<PortPair> best_trial() {
     const Prints here = forced();
     std::set<size_t> known = tried_;
     for (const auto& [b, line] : carried_) known.insert(b);
-    return pair_on_trial({dump_, reference_, candidate_, pairing_, here, there_, off_, known}, work_);
+    return pairs_on_trial({dump_, reference_, candidate_, pairing_, here, there_, off_, known}, work_);
+  }
+
+  bool all_new(const std::vector<PortPair>& found) {
+    return !found.empty() &&
+           std::ranges::all_of(found, [&](const PortPair& pair) { return tried_.insert(pair.boundary).second; });
   }
 
   // Names and content, until they add nothing.
@@ -232,11 +236,12 @@ class InStepPairer {
     for (auto pair = pairing_.pairs.rbegin(); pair != pairing_.pairs.rend(); ++pair) {
       const size_t b = pair->boundary;
       const bool counted = carried_.contains(b) && carried_.at(b).counted;  // a name that says little
-      const bool agrees = comes_out(b), on = std::ranges::any_of(followers[b], [&](size_t follower) {
-                                          return counted ? comes_out(follower) : vouched.contains(follower);
-                                        });
+      const bool agrees = comes_out(off_, b), on = std::ranges::any_of(followers[b], [&](size_t follower) {
+                                                return counted ? comes_out(off_, follower) : vouched.contains(follower);
+                                              });
       if (agrees || on || followers[b].empty()) vouched.insert(b);
-      if (!agrees && on && std::ranges::none_of(followers[b], [&](size_t f) { return comes_out(f); })) weak_.insert(b);
+      if (!agrees && on && std::ranges::none_of(followers[b], [&](size_t f) { return comes_out(off_, f); }))
+        weak_.insert(b);
       if (carried_.contains(b)) describe(*pair, agrees, on);
     }
     drop_if([&](const PortPair& pair) {
@@ -251,8 +256,6 @@ class InStepPairer {
     forced();
     return std::ranges::any_of(off_, [&](const auto& off) { return off.second > limits_.agrees; });
   }
-
-  bool comes_out(size_t b) const { return off_.contains(b) && off_.at(b) <= limits_.agrees; }
 
   void describe(PortPair& pair, bool agrees, bool on) const {
     const double off = off_.contains(pair.boundary) ? off_.at(pair.boundary) : 1;

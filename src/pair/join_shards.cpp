@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <cctype>
 #include <set>
 
 #include "core/error.hpp"
 #include "pair/shard_readings.hpp"
+#include "trace/path.hpp"
 
 namespace parity {
 namespace {
@@ -84,17 +84,13 @@ class Joiner {
 
   // What is fused in one block is fused in all, also where an earlier error hides it.
   static void sections_of_others(const std::vector<Name>& order, std::vector<Begun>& begun) {
-    const auto family = [](std::string path) {
-      std::erase_if(path, [](unsigned char c) { return std::isdigit(c) != 0; });
-      return path;
-    };
     std::map<std::string, Placements> fused;
     for (size_t i = 0; i < order.size(); ++i)
       for (const Placement& placement : begun[i].tensor.placements)
-        if (placement.sections > 1) fused.emplace(family(order[i].first), begun[i].tensor.placements);
+        if (placement.sections > 1) fused.emplace(without_numbers(order[i].first), begun[i].tensor.placements);
     for (size_t i = 0; i < order.size(); ++i) {
       ShardedTensor& tensor = begun[i].tensor;
-      const auto like = fused.find(family(order[i].first));
+      const auto like = fused.find(without_numbers(order[i].first));
       if (!begun[i].there || !tensor.by_shape || like == fused.end()) continue;
       if (joined_shape(tensor.grid, like->second, tensor.shapes) ==
           joined_shape(tensor.grid, tensor.placements, tensor.shapes))

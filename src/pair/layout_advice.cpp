@@ -79,7 +79,7 @@ std::optional<Layout> layout_by_content(const NamedTensor& reference, const Name
   if (reference.path.empty() ||
       static_cast<double>(std::max(reference.shape.size(), candidate.shape.size())) < limits.axes_of_taste)
     return std::nullopt;
-  const auto link = compare_content({reference}, {candidate}, 0, 0);
+  const auto link = compare_content(reference, candidate);
   if (!link || !(link->distance < limits.same) || link->layout.split || link->layout.slice ||
       link->weight < limits.layout_worth)
     return std::nullopt;

@@ -137,7 +137,7 @@ class Finder {
     if (known_[c].count(r)) return;
     known_[c].emplace(r, true);
     links_.resize(candidate_.size());
-    if (auto link = compare_content(reference_, candidate_, r, c)) links_[c].push_back(*link);
+    if (auto link = compare_content(reference_[r], candidate_[c], r, c)) links_[c].push_back(*link);
   }
 
   Links& links_by_candidate() {
@@ -154,9 +154,7 @@ double unlike(double a, double b) { return a == b ? 0 : 1 - 2 * std::abs(a * b) 
 
 }  // namespace
 
-std::optional<Link> compare_content(const std::vector<NamedTensor>& reference,
-                                    const std::vector<NamedTensor>& candidate, size_t r, size_t c) {
-  const NamedTensor &ref = reference[r], &cand = candidate[c];
+std::optional<Link> compare_content(const NamedTensor& ref, const NamedTensor& cand, size_t r, size_t c) {
   if (class_of(ref.dtype) != class_of(cand.dtype)) return std::nullopt;
   const ContentLimits& limits = kPairLimits.content;
   Link best{r, c, 1, 0, 0, false, {}};
@@ -190,6 +188,11 @@ std::optional<Link> compare_content(const std::vector<NamedTensor>& reference,
   return possible ? std::optional(best) : std::nullopt;
 }
 
+bool same_content(const NamedTensor& reference, const NamedTensor& candidate) {
+  const auto link = compare_content(reference, candidate);
+  return link && link->distance <= kPairLimits.content.same;
+}
+
 Links find_links(const std::vector<NamedTensor>& reference, const std::vector<NamedTensor>& candidate,
                  const PairingNames& names) {
   return Finder(reference, candidate).find(names);
@@ -202,7 +205,7 @@ void renew_names(const std::vector<NamedTensor>& reference, const std::vector<Na
       const bool known =
           std::any_of(links[c].begin(), links[c].end(), [r](const Link& link) { return link.reference == r; });
       if (known) continue;
-      if (auto link = compare_content(reference, candidate, r, c)) links[c].push_back(*link);
+      if (auto link = compare_content(reference[r], candidate[c], r, c)) links[c].push_back(*link);
     }
     for (Link& link : links[c]) {
       link.name = names.similarity(link.reference, c, &link.learned);

@@ -59,8 +59,12 @@ using Links = std::vector<std::vector<Link>>;
 
 /// Content of the candidate's tensor under all readings next to the reference's: the best, or the layout that shapes
 /// alone allow; nullopt: no layout makes their shapes equal.
-std::optional<Link> compare_content(const std::vector<NamedTensor>& reference,
-                                    const std::vector<NamedTensor>& candidate, size_t r, size_t c);
+/// `r`, `c`: the numbers that the link has for them.
+std::optional<Link> compare_content(const NamedTensor& reference, const NamedTensor& candidate, size_t r = 0,
+                                    size_t c = 0);
+
+/// Is it the same to rounding of half width, in some layout?
+bool same_content(const NamedTensor& reference, const NamedTensor& candidate);
 
 /// All links by content (correlation of samples at least 0.6, the 24 best a candidate) and by name.
 Links find_links(const std::vector<NamedTensor>& reference, const std::vector<NamedTensor>& candidate,

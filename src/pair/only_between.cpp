@@ -1,5 +1,6 @@
 #include "pair/only_between.hpp"
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <vector>
@@ -13,12 +14,8 @@ namespace {
 
 // Under whatever pair: then it is not what is wrong. A block without its residual gives what the layer before gave.
 bool port_has(const TrialScene& scene, size_t b) {
-  const size_t here = scene.here.position_of(b);
-  for (size_t there = 0; there < scene.there.tensors.size(); ++there) {
-    const auto link = compare_content(scene.here.tensors, scene.there.tensors, here, there);
-    if (link && link->distance <= kPairLimits.content.same) return true;
-  }
-  return false;
+  return std::ranges::any_of(scene.there.tensors,
+                             [&](const NamedTensor& theirs) { return same_content(*scene.here.find(b), theirs); });
 }
 
 std::optional<size_t> only_possible(const TrialScene& scene, const TrialPlaces& places, size_t b) {
@@ -35,11 +32,11 @@ std::optional<size_t> only_possible(const TrialScene& scene, const TrialPlaces& 
 }  // namespace
 
 std::optional<PortPair> only_one_between(const TrialScene& scene, const TrialPlaces& places) {
-  for (const size_t end : places.troubled()) {
-    if (!places.paired(end)) continue;
+  for (const Trouble& trouble : places.troubled()) {
+    if (!places.paired(trouble.end)) continue;
     std::map<size_t, std::vector<size_t>> results;  // by candidate tensor
     std::set<int64_t> seen;                         // a value once, under its first name
-    for (const size_t b : places.unpaired_before(end)) {
+    for (const size_t b : trouble.before) {
       const Boundary& boundary = scene.reference.boundaries[b];
       if (!is_op_path(boundary.path) && seen.insert(boundary.value.id).second)
         if (const auto c = only_possible(scene, places, b); c && !port_has(scene, b)) results[*c].push_back(b);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <set>
 #include <string>
 #include <vector>
@@ -12,8 +11,6 @@
 
 namespace parity {
 namespace {
-
-constexpr const char* kEvidence = "order and rank: the first tensor of a shape that the reference has nowhere";
 
 using Sizes = std::vector<int64_t>;
 
@@ -37,11 +34,6 @@ bool alike(const Sizes& reference, const Sizes& candidate) {
   return true;
 }
 
-std::string without_numbers(std::string path) {
-  std::erase_if(path, [](unsigned char c) { return std::isdigit(c) != 0; });
-  return path;
-}
-
 class OtherShape {
  public:
   OtherShape(const TrialScene& scene, const TrialPlaces& places) : scene_(scene), places_(places) {
@@ -49,11 +41,10 @@ class OtherShape {
   }
 
   std::optional<PortPair> run() const {
-    for (const PortPair& pair : scene_.pairing.pairs)
-      if (pair.evidence == kEvidence) return std::nullopt;
-    for (const size_t end : places_.troubled())
-      if (const auto c = first_before(end))
-        if (const auto b = place_of(*c, end)) return PortPair{*b, *c, {}, kPairLimits.trial.by_size, kEvidence, 1};
+    if (std::ranges::any_of(scene_.pairing.pairs, &PortPair::misfit)) return std::nullopt;
+    for (const Trouble& trouble : places_.troubled())
+      if (const auto c = first_before(trouble.end))
+        if (const auto b = place_of(*c, trouble)) return pair_of(*b, *c);
     return std::nullopt;
   }
 
@@ -67,17 +58,29 @@ class OtherShape {
     return std::nullopt;
   }
 
-  std::optional<size_t> place_of(size_t c, size_t end) const {
-    std::vector<size_t> fitting = places_.unpaired_before(end);
-    if (!places_.paired(end)) fitting.push_back(end);
+  static PortPair pair_of(size_t b, size_t c) {
+    PortPair pair{b,
+                  c,
+                  {},
+                  kPairLimits.trial.by_size,
+                  "order and rank: the first tensor of a shape that the reference has nowhere"};
+    pair.misfit = true;
+    return pair;
+  }
+
+  std::optional<size_t> place_of(size_t c, const Trouble& trouble) const {
+    std::vector<size_t> fitting = trouble.before;
+    if (!places_.paired(trouble.end)) fitting.push_back(trouble.end);
     std::erase_if(fitting, [&](size_t b) {
-      return is_op_path(boundary(b).path) || !places_.order().possible(b, c) || keeps_shapes(b) ||
-             !alike(boundary(b).value.shape, scene_.candidate[c].shape) || !right_before(b, c) || follows(b, c);
+      return is_op_path(boundary(b).path) || !places_.order().possible(b, c) ||
+             !alike(boundary(b).value.shape, scene_.candidate[c].shape) || !right_before(b, c) || follows(b, c) ||
+             keeps_shapes(b);
     });
     if (fitting.empty()) return std::nullopt;
     std::set<std::string> before;  // a port that recorded blocks alone
     for (const PortPair& pair : scene_.pairing.pairs)
-      if (pair.candidate < c && comes_out(pair)) before.insert(without_numbers(boundary(pair.boundary).path));
+      if (pair.candidate < c && comes_out(scene_.off, pair.boundary))
+        before.insert(without_numbers(boundary(pair.boundary).path));
     const auto recorded =
         std::ranges::find_if(fitting, [&](size_t b) { return before.contains(without_numbers(boundary(b).path)); });
     return recorded == fitting.end() ? fitting.front() : *recorded;
@@ -94,14 +97,9 @@ class OtherShape {
     return false;
   }
 
-  bool comes_out(const PortPair& pair) const {
-    const auto off = scene_.off.find(pair.boundary);
-    return off != scene_.off.end() && off->second <= kPairLimits.family.agrees;
-  }
-
   bool right_before(size_t b, size_t c) const {
     return std::ranges::any_of(scene_.pairing.pairs, [&](const PortPair& pair) {
-      return pair.boundary < b && pair.candidate < c && comes_out(pair) &&
+      return pair.boundary < b && pair.candidate < c && comes_out(scene_.off, pair.boundary) &&
              boundary(pair.boundary).value.shape.size() == boundary(b).value.shape.size();
     });
   }

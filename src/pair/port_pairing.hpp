@@ -18,6 +18,7 @@ struct PortPair {
   std::string evidence;  // "path", "map line 3", "content 0.999, order"
   double distance = 1;   // of content, where that was looked at
   bool moved = false;    // it has another value's name (pair/moved.hpp)
+  bool misfit = false;   // it has another shape, which no name and no layout explains (pair/other_shape.hpp)
   bool goes_on = true;   // the program is replayed on from the candidate's value; false: the port did not go on from it
   std::string folded = {};  // what the value is, where only the port's weights make it another (pair/folded.hpp)
 };

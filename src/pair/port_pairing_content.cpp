@@ -170,7 +170,7 @@ bool shapes_differ(const PortPair& pair, const Program& reference, const std::ve
 bool is_last_row(const Layout& layout, const NamedTensor& mine, const CandidateTensor& candidate) {
   const Fitted row = layout.fit_reference(candidate.load());
   const NamedTensor theirs{candidate.path, candidate.call, candidate.dtype, mine.shape, fingerprint_of(row.tensor)};
-  const auto link = compare_content({mine}, {theirs}, 0, 0);
+  const auto link = compare_content(mine, theirs);
   return link && link->distance < kPairLimits.content.same && link->weight >= kPairLimits.content.layout_worth;
 }
 

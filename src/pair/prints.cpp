@@ -41,12 +41,11 @@ Prints reference_prints(const Dump& dump, const Program& program, const ShareDon
 
 bool held_elsewhere(const Prints& here, const NamedTensor& tensor, const std::function<bool(size_t)>& eligible) {
   const ContentLimits& limits = kPairLimits.content;
-  const std::vector<NamedTensor> one{tensor};
   const double rms = tensor.print.rms, unlike = limits.same * limits.same;
   for (size_t i = 0; i < here.index.size(); ++i) {
     const double other = here.tensors[i].print.rms;  // a cheap first test, which compare_content repeats
     if (2 * rms * other < (1 - unlike) * (rms * rms + other * other) || !eligible(here.index[i])) continue;
-    const auto link = compare_content(here.tensors, one, i, 0);
+    const auto link = compare_content(here.tensors[i], tensor);
     if (link && !is_part(*link) && link->distance <= limits.same && link->weight >= limits.layout_worth) return true;
   }
   return false;

@@ -26,7 +26,7 @@ TrialPlaces::TrialPlaces(const TrialScene& scene)
       order_(scene.reference, known_pairs(scene.pairing, {})) {
   for (const PortPair& pair : scene.pairing.pairs) paired_[pair.boundary] = &pair;
   find_free();
-  find_noise();
+  find_troubled();
 }
 
 // Is it inside a module that has no counterpart for its result? A norm without its gain gives what the reference has
@@ -59,32 +59,34 @@ void TrialPlaces::find_free() {
 }
 
 // How far pairs are off by rounding: the median, as most of a port is right.
-void TrialPlaces::find_noise() {
+double TrialPlaces::most_off() const {
   std::vector<double> off;
   for (const auto& [b, distance] : scene_.off) off.push_back(distance);
-  if (off.empty()) return;
+  if (off.empty()) return 0;
   const auto middle = off.begin() + static_cast<ptrdiff_t>(off.size() / 2);
   std::nth_element(off.begin(), middle, off.end());
   const EvidenceLimits& evidence = kPairLimits.evidence;
-  most_off_ = std::clamp<double>(evidence.off_noise * *middle, evidence.least_noise, kPairLimits.family.agrees);
+  return std::clamp<double>(evidence.off_noise * *middle, evidence.least_noise, kPairLimits.family.agrees);
 }
 
-std::vector<size_t> TrialPlaces::troubled() const {
+void TrialPlaces::find_troubled() {
   const auto most = static_cast<size_t>(kPairLimits.trial.ends);
-  std::vector<size_t> found, known;
-  for (size_t b = 0; b < paired_.size() && found.size() < most; ++b) {
+  const double most_off = this->most_off();
+  std::vector<Trouble> known;
+  for (size_t b = 0; b < paired_.size() && troubled_.size() < most; ++b) {
     const auto off = scene_.off.find(b);
     const std::string& path = boundary(b).path;
     const bool result = (path.empty() || path.starts_with("[")) && boundary(b).comparable &&
                         at::isFloatingType(boundary(b).value.dtype);
-    if (paired_[b] ? off == scene_.off.end() || off->second > most_off_ : result && !order_.known_by_another_name(b))
-      if (!unpaired_before(b).empty()) (scene_.vouched.contains(b) && !repeats_ ? known : found).push_back(b);
+    if (paired_[b] ? off == scene_.off.end() || off->second > most_off : result && !order_.known_by_another_name(b))
+      if (Trouble trouble{b, unpaired_before(b)}; !trouble.before.empty())
+        (scene_.vouched.contains(b) && !repeats_ ? known : troubled_).push_back(std::move(trouble));
   }
   if (known.size() > most) known.resize(most);
-  found.insert(found.end(), known.begin(), known.end());
-  return found;
+  std::move(known.begin(), known.end(), std::back_inserter(troubled_));
 }
 
+// The earliest first; modules before ops of the same place.
 std::vector<size_t> TrialPlaces::unpaired_before(size_t end) const {
   std::vector<bool> needed(paired_.size(), false);
   needed[end] = true;

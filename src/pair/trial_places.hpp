@@ -8,6 +8,11 @@
 
 namespace parity {
 
+struct Trouble {
+  size_t end = 0;              // a boundary whose value does not come out
+  std::vector<size_t> before;  // unpaired boundaries that it is computed from since the pairs before it, ascending
+};
+
 class TrialPlaces {
  public:
   /// `scene` must outlive it.
@@ -15,11 +20,7 @@ class TrialPlaces {
 
   /// Values that do not come out, with something unpaired before them: pairs that are off, results without one; the
   /// first few. What is known to be off comes last: it may be so by a value before it, wrong too, that has no pair.
-  std::vector<size_t> troubled() const;
-
-  /// What `end` is computed from since the pairs before it, or the inputs, the earliest first; modules before ops of
-  /// the same place.
-  std::vector<size_t> unpaired_before(size_t end) const;
+  const std::vector<Trouble>& troubled() const { return troubled_; }
 
   /// Tensors of the candidate that may stand for another value, ascending.
   const std::vector<size_t>& free() const { return free_; }
@@ -32,16 +33,18 @@ class TrialPlaces {
  private:
   const Boundary& boundary(size_t b) const { return scene_.reference.boundaries[b]; }
   bool inside_unpaired(size_t b) const;
+  std::vector<size_t> unpaired_before(size_t end) const;
+  double most_off() const;
   void find_free();
-  void find_noise();
+  void find_troubled();
 
   const TrialScene& scene_;
   std::vector<const PortPair*> paired_;  // by boundary
   const std::vector<std::vector<size_t>> direct_;
   PairingOrder order_;
   std::vector<size_t> free_;
-  double most_off_ = 0;   // relative L2 of a pair that comes out
   bool repeats_ = false;  // are there free ones that are paired?
+  std::vector<Trouble> troubled_;
 };
 
 }  // namespace parity

@@ -9,6 +9,7 @@
 #include "diagnose/faults/catalogue.hpp"
 #include "diagnose/faults/constants.hpp"
 #include "diagnose/faults/number_formats.hpp"
+#include "trace/path.hpp"
 
 namespace parity {
 namespace {
@@ -26,13 +27,6 @@ std::string up_one(const std::string& name, int parts) {  // "a.b.to_q.weight", 
   size_t end = name.size();
   for (int i = 0; i < parts && end != std::string::npos && end > 0; ++i) end = name.rfind('.', end - 1);
   return end == std::string::npos ? "" : name.substr(0, end);
-}
-
-std::string without_numbers(const std::string& name) {
-  std::string out;
-  for (const char c : name)
-    if (std::isdigit(static_cast<unsigned char>(c)) == 0) out += c;
-  return out;
 }
 
 // Other weights altogether. In half width a residual may hide them.

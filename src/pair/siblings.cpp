@@ -1,0 +1,95 @@
+#include "pair/siblings.hpp"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "pair/limits.hpp"
+#include "trace/path.hpp"
+
+namespace parity {
+namespace {
+
+constexpr size_t kMost = 3;  // q, k and v
+
+// Values that the call of a module takes: what its results are computed from and it did not compute itself.
+class Sources {
+ public:
+  Sources(const Program& program, const std::vector<std::vector<size_t>>& direct)
+      : program_(program), direct_(direct) {}
+
+  std::set<int64_t> of(size_t b) const {
+    std::set<int64_t> values;
+    std::vector<size_t> left{b};
+    std::set<size_t> seen{b};
+    while (!left.empty()) {
+      const size_t at = left.back();
+      left.pop_back();
+      for (const size_t a : direct_[at])
+        if (!inside(a, b))
+          values.insert(program_.boundaries[a].value.id);
+        else if (seen.insert(a).second)
+          left.push_back(a);
+    }
+    return values;
+  }
+
+ private:
+  bool inside(size_t a, size_t b) const {
+    const Boundary &one = program_.boundaries[a], &module = program_.boundaries[b];
+    const std::string path = module_of(module.path);
+    return one.call == module.call && one.path.size() > path.size() && one.path.starts_with(path) &&
+           (one.path[path.size()] == '.' || one.path[path.size()] == '/');
+  }
+
+  const Program& program_;
+  const std::vector<std::vector<size_t>>& direct_;
+};
+
+// The first fit of each, in this order, each behind the one before.
+std::optional<std::vector<Placed>> next_to(const std::vector<std::vector<Placed>>& fits,
+                                           const std::vector<size_t>& order, size_t first) {
+  std::vector<Placed> placed{fits[order[0]][first]};
+  for (size_t i = 1; i < order.size(); ++i) {
+    const auto next = std::ranges::upper_bound(fits[order[i]], placed.back().candidate, {}, &Placed::candidate);
+    if (next == fits[order[i]].end()) return std::nullopt;
+    placed.push_back(*next);
+  }
+  std::ranges::sort(placed, {}, &Placed::boundary);
+  return placed;
+}
+
+}  // namespace
+
+std::vector<std::vector<size_t>> siblings_among(const Program& program, const std::vector<std::vector<size_t>>& direct,
+                                                const std::vector<size_t>& boundaries) {
+  const Sources sources(program, direct);
+  std::map<std::set<int64_t>, std::vector<size_t>> by_source;
+  for (const size_t b : boundaries)
+    if (!is_op_path(program.boundaries[b].path))
+      if (auto values = sources.of(b); !values.empty()) by_source[std::move(values)].push_back(b);
+  std::vector<std::vector<size_t>> groups;
+  for (auto& [values, group] : by_source)
+    if (group.size() > 1 && group.size() <= kMost) groups.push_back(std::move(group));
+  std::ranges::sort(groups);
+  return groups;
+}
+
+std::vector<std::vector<Placed>> in_a_row(const std::vector<std::vector<Placed>>& fits) {
+  std::vector<std::vector<Placed>> rows;
+  std::vector<size_t> order(fits.size());
+  const auto most = static_cast<size_t>(kPairLimits.trial.candidates);
+  for (size_t first = 0; first < most && rows.size() < most; ++first) {
+    std::iota(order.begin(), order.end(), 0);
+    do {
+      if (first >= fits[order[0]].size()) continue;
+      if (auto row = next_to(fits, order, first)) rows.push_back(std::move(*row));
+    } while (std::next_permutation(order.begin(), order.end()));
+  }
+  return rows;
+}
+
+}  // namespace parity
