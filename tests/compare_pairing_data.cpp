@@ -35,7 +35,7 @@ std::vector<NamedTensor> recorded_tensors(const Dump& dump, const Program& progr
 namespace {
 
 // Bitwise, or a cast of each other, in whatever layout.
-bool same_content(const NamedTensor& a, const NamedTensor& b) {
+bool equal_readings(const NamedTensor& a, const NamedTensor& b) {
   if (&a == &b) return true;
   if (a.print.readings.empty() || std::abs(a.print.rms - b.print.rms) > 4e-3 * a.print.rms) return false;
   const auto reads_as = [](const NamedTensor& x, const NamedTensor& y) {
@@ -67,8 +67,8 @@ PairingScore score(const AutoPairing& pairing, const std::vector<NamedTensor>& r
     if (pair == found.end()) {
       if (expected == truth.end()) continue;
       const bool twin = std::any_of(found.begin(), found.end(), [&](const auto& other) {  // its double took the place
-        return same_content(candidate[other.first], candidate[c]) &&
-               same_content(reference[other.second->reference], reference[expected->second]);
+        return equal_readings(candidate[other.first], candidate[c]) &&
+               equal_readings(reference[other.second->reference], reference[expected->second]);
       });
       ++(twin ? score.right : score.missed);
       if (!twin) line("missed", c, nullptr);
@@ -76,7 +76,8 @@ PairingScore score(const AutoPairing& pairing, const std::vector<NamedTensor>& r
     }
     const size_t r = pair->second->reference;
     const bool right = std::any_of(truth.begin(), truth.end(), [&](const auto& known) {
-      return same_content(reference[known.second], reference[r]) && same_content(candidate[known.first], candidate[c]);
+      return equal_readings(reference[known.second], reference[r]) &&
+             equal_readings(candidate[known.first], candidate[c]);
     });
     ++(right ? score.right : score.wrong);
     if (!right) line("wrong", c, pair->second);

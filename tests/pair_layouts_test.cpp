@@ -1,8 +1,11 @@
 // Automatic pairing of what another program keeps in another layout.
 #include <doctest/doctest.h>
 
+#include <cmath>
+
 #include "compare_pairing_data.hpp"
 #include "pair/by_content.hpp"
+#include "pair/links.hpp"
 
 using namespace parity;
 using namespace parity::test;
@@ -81,4 +84,20 @@ TEST_CASE("pairing: a fused reference of a split candidate stays unpaired, with 
   REQUIRE(pairing.notes.size() == 2);
   CHECK(pairing.notes[1] ==
         "'attn.k' of the candidate is part of 'attn.qkv' of the reference (split(2,1,3)): unpaired");
+}
+
+TEST_CASE("pairing: contents whose norms differ in the last bit are the same") {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    const NamedTensor reference = named("a.b", random_tensor({12, 64}, seed));
+    for (const double towards : {0., 10.}) {  // their sums were taken in another order
+      NamedTensor candidate = reference;
+      candidate.print.rms = std::nextafter(reference.print.rms, towards);
+      candidate.print.readings[0].scale =
+          std::nextafterf(reference.print.readings[0].scale, static_cast<float>(towards));
+      const auto link = compare_content(reference, candidate);
+      CAPTURE(seed);
+      REQUIRE(link.has_value());
+      CHECK(link->distance < 1e-6);
+    }
+  }
 }

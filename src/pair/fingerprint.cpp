@@ -143,7 +143,7 @@ double content_distance(const Reading& a, const Reading& b) {
     difference += (x - y) * (x - y);
     spread += (x - mean_a) * (x - mean_a) + (y - mean_b) * (y - mean_b);
   }
-  const double gain = double(a.scale) / b.scale, unlike_gain = 1 - 2 * gain / (1 + gain * gain);
+  const double gain = double(a.scale) / b.scale, unlike_gain = (1 - gain) * (1 - gain) / (1 + gain * gain);
   if (spread == 0) return std::min<double>(1, std::sqrt(unlike_gain));  // two constants
   return std::min<double>(1, std::sqrt(difference / spread + unlike_gain));
 }

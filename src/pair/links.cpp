@@ -150,7 +150,9 @@ class Finder {
   Links links_;
 };
 
-double unlike(double a, double b) { return a == b ? 0 : 1 - 2 * std::abs(a * b) / (a * a + b * b); }
+// 1 - 2 a b / (a^2 + b^2), never below 0: rounded, that was the root of a negative number for equal contents whose
+// sums had been taken in another order, and they counted as unlike.
+double unlike(double a, double b) { return a == b ? 0 : (a - b) * (a - b) / (a * a + b * b); }
 
 }  // namespace
 
@@ -186,6 +188,21 @@ std::optional<Link> compare_content(const NamedTensor& ref, const NamedTensor& c
       possible = true;
     }
   return possible ? std::optional(best) : std::nullopt;
+}
+
+std::optional<Layout> likeliest_layout(const NamedTensor& ref, const NamedTensor& cand) {
+  std::optional<Layout> likeliest;
+  double least = 1;
+  for (const Reading& theirs : ref.print.readings)
+    for (const Reading& ours : cand.print.readings) {
+      if (!theirs.whole() || !ours.whole() || ours.count != theirs.count) continue;
+      if (!theirs.permutation.empty() && !ours.permutation.empty()) continue;
+      if (const double distance = content_distance(theirs, ours); distance < least) {
+        least = distance;
+        likeliest = layout_between(ours, cand.shape, theirs, ref.shape);
+      }
+    }
+  return likeliest;
 }
 
 bool same_content(const NamedTensor& reference, const NamedTensor& candidate) {

@@ -63,6 +63,10 @@ using Links = std::vector<std::vector<Link>>;
 std::optional<Link> compare_content(const NamedTensor& reference, const NamedTensor& candidate, size_t r = 0,
                                     size_t c = 0);
 
+/// The layout of the candidate, whole, under which it is likest, however unlike: what a fault has left of the content
+/// must say which. nullopt: none is.
+std::optional<Layout> likeliest_layout(const NamedTensor& reference, const NamedTensor& candidate);
+
 /// Is it the same to rounding of half width, in some layout?
 bool same_content(const NamedTensor& reference, const NamedTensor& candidate);
 
