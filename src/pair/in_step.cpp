@@ -24,8 +24,15 @@ bool by_content(const PortPair& pair) { return pair.confidence < 1; }
 class InStepPairer {
  public:
   InStepPairer(PortPairing& pairing, const Dump& dump, const Program& reference,
-               const std::vector<CandidateTensor>& candidate, const Prints& there, const PairMore& more)
-      : pairing_(pairing), dump_(dump), reference_(reference), candidate_(candidate), there_(there), more_(more) {
+               const std::vector<CandidateTensor>& candidate, const Prints& here, const Prints& there,
+               const PairMore& more)
+      : pairing_(pairing),
+        dump_(dump),
+        reference_(reference),
+        candidate_(candidate),
+        here_(here),
+        there_(there),
+        more_(more) {
     for (const double op : work_of_ops(reference)) work_of_a_replay_ += op;
   }
 
@@ -46,15 +53,15 @@ class InStepPairer {
         restore(settled);
         break;
       }
-      for (const PortPair& pair : found) take_back(pair.candidate), add(pair);
+      for (const PortPair& pair : found) take_back(pair.candidate), pairing_.add(pair);
       settle();
     }
     reconsider();
     drop_doubtful();
-    pair_result(pairing_, reference_, candidate_);
+    pair_result(pairing_, reference_, candidate_, here_, there_);
     if (!pairing_.unmatched.empty() && is_wrong() && pair_series(pairing_, reference_, candidate_)) settle();
     restore(before);
-    pair_result(pairing_, reference_, candidate_);
+    pair_result(pairing_, reference_, candidate_, here_, there_);
   }
 
  private:
@@ -139,24 +146,8 @@ class InStepPairer {
     if (pairing_.pairs.size() < before) drop_if([&](const PortPair& pair) { return carried_.contains(pair.boundary); });
   }
 
-  template <typename Unwanted>
-  void drop_if(const Unwanted& unwanted) {
-    std::erase_if(pairing_.pairs, [&](const PortPair& pair) {
-      if (!unwanted(pair)) return false;
-      pairing_.marked[pair.boundary] = false;
-      pairing_.unmatched.push_back(pair.candidate);
-      carried_.erase(pair.boundary);
-      return true;
-    });
-    std::sort(pairing_.unmatched.begin(), pairing_.unmatched.end());
-  }
-
-  void add(PortPair pair) {
-    pairing_.marked[pair.boundary] = true;
-    std::erase(pairing_.unmatched, pair.candidate);
-    const auto at = std::lower_bound(pairing_.pairs.begin(), pairing_.pairs.end(), pair.boundary,
-                                     [](const PortPair& other, size_t boundary) { return other.boundary < boundary; });
-    pairing_.pairs.insert(at, std::move(pair));
+  void drop_if(const std::function<bool(const PortPair& pair)>& unwanted) {
+    for (const PortPair& pair : pairing_.drop_if(unwanted)) carried_.erase(pair.boundary);
   }
 
   // A value that looks like an earlier layer's but lies elsewhere (a stale one) does not say where the others lie.
@@ -193,7 +184,7 @@ class InStepPairer {
       if (same_value != holds.end() && !equal(same_value->second, learned->candidate)) continue;
       free.erase(learned->candidate);
       carried_[b] = {learned->line, learned->counted};
-      add({b, learned->candidate, learned->layout, limits_.carried, "", 1});
+      pairing_.add({b, learned->candidate, learned->layout, limits_.carried, "", 1});
       added = true;
     }
     return added || !exchanged.empty();
@@ -272,7 +263,8 @@ class InStepPairer {
   void restore(const std::vector<PortPair>& before) {
     std::set<size_t> free(pairing_.unmatched.begin(), pairing_.unmatched.end());
     for (const PortPair& pair : before)
-      if (!pairing_.marked[pair.boundary] && free.contains(pair.candidate)) free.erase(pair.candidate), add(pair);
+      if (!pairing_.marked[pair.boundary] && free.contains(pair.candidate))
+        free.erase(pair.candidate), pairing_.add(pair);
   }
 
   const FamilyLimits& limits_ = kPairLimits.family;
@@ -280,7 +272,7 @@ class InStepPairer {
   const Dump& dump_;
   const Program& reference_;
   const std::vector<CandidateTensor>& candidate_;
-  const Prints& there_;
+  const Prints &here_, &there_;
   const PairMore& more_;
   double work_ = 0, work_of_a_replay_ = 0;       // multiplications: left for trials, of one replay
   std::map<size_t, Carried> carried_;            // by boundary
@@ -293,8 +285,9 @@ class InStepPairer {
 }  // namespace
 
 void pair_in_step(PortPairing& pairing, const Dump& dump, const Program& reference,
-                  const std::vector<CandidateTensor>& candidate, const Prints& there, const PairMore& more) {
-  InStepPairer(pairing, dump, reference, candidate, there, more).run();
+                  const std::vector<CandidateTensor>& candidate, const Prints& here, const Prints& there,
+                  const PairMore& more) {
+  InStepPairer(pairing, dump, reference, candidate, here, there, more).run();
 }
 
 }  // namespace parity

@@ -15,9 +15,10 @@ using PairMore = std::function<void(PortPairing& pairing, const Prints& here)>;
 /// values so paired, and `more` pairs by the content that this gives; again until nothing is added. A carried pair
 /// whose content differs stays when what the candidate has after it agrees with the reference's program on it, or when
 /// nothing compared follows from it: there the fault is. What a fault suggests against a learned name is not believed.
-/// Where neither content nor names say anything pairs are tried (pair/trials.hpp). `there`: what is looked at of the
-/// candidate.
+/// Where neither content nor names say anything pairs are tried (pair/trials.hpp). `here`, `there`: what is looked at
+/// of the reference, its own values, and of the candidate.
 void pair_in_step(PortPairing& pairing, const Dump& dump, const Program& reference,
-                  const std::vector<CandidateTensor>& candidate, const Prints& there, const PairMore& more);
+                  const std::vector<CandidateTensor>& candidate, const Prints& here, const Prints& there,
+                  const PairMore& more);
 
 }  // namespace parity

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "pair/limits.hpp"
+#include "pair/links.hpp"
 
 namespace parity {
 namespace {
@@ -23,13 +24,23 @@ std::optional<size_t> only_one_left(const PortPairing& pairing, const std::vecto
   }
   const bool behind = only && std::all_of(pairing.pairs.begin(), pairing.pairs.end(),
                                           [&](const PortPair& pair) { return pair.candidate < *only; });
-  const bool fits = behind && (!pairing.pairs.empty() || candidate[*only].shape == value.shape);
+  const bool fits =
+      behind && (!pairing.pairs.empty() || candidate[*only].shape == value.shape || *only + 1 == candidate.size());
   return fits ? only : std::nullopt;
+}
+
+Layout layout_of(const NamedTensor* reference, const NamedTensor* candidate, const std::vector<int64_t>& shape) {
+  if (reference != nullptr && candidate != nullptr)
+    if (auto layout = likeliest_layout(*reference, *candidate)) return *layout;
+  Layout in_order;
+  in_order.reshape = shape;
+  return in_order;
 }
 
 }  // namespace
 
-void pair_result(PortPairing& pairing, const Program& reference, const std::vector<CandidateTensor>& candidate) {
+void pair_result(PortPairing& pairing, const Program& reference, const std::vector<CandidateTensor>& candidate,
+                 const Prints& here, const Prints& there) {
   std::vector<bool> covered = reference.covered_by(pairing.marked);
   for (size_t result = 0; result < reference.boundaries.size(); ++result) {
     if (!is_result(reference.boundaries[result]) || covered[result]) continue;
@@ -41,13 +52,9 @@ void pair_result(PortPairing& pairing, const Program& reference, const std::vect
       if (reference.boundaries[b].value.id == value.id && reference.boundaries[b].comparable)
         first = std::min(first, b);
     Layout layout;
-    if (candidate[*found].shape != value.shape) layout.reshape = value.shape;
-    pairing.marked[first] = true;
-    std::erase(pairing.unmatched, *found);
-    const auto at = std::lower_bound(pairing.pairs.begin(), pairing.pairs.end(), first,
-                                     [](const PortPair& pair, size_t b) { return pair.boundary < b; });
-    pairing.pairs.insert(at, {first, *found, layout, kPairLimits.trial.by_size,
-                              "the only tensor left of its size, behind all others", 1});
+    if (candidate[*found].shape != value.shape) layout = layout_of(here.find(result), there.find(*found), value.shape);
+    pairing.add(
+        {first, *found, layout, kPairLimits.trial.by_size, "the only tensor left of its size, behind all others", 1});
     covered = reference.covered_by(pairing.marked);
   }
 }

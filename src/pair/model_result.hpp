@@ -8,8 +8,11 @@
 namespace parity {
 
 /// Pairs each of the model's results, whatever it holds, where one tensor of the candidate is left of its size and lies
-/// behind all that is paired; where nothing is, it must have the result's shape. Leaves out results that a pair covers.
-void pair_result(PortPairing& pairing, const Program& reference, const std::vector<CandidateTensor>& candidate);
+/// behind all that is paired; where nothing is, it must have the result's shape or be the candidate's last (logits
+/// alone, their batch and tokens merged or exchanged: `here`, the reference's own values, and `there` say how). Leaves
+/// out results that a pair covers.
+void pair_result(PortPairing& pairing, const Program& reference, const std::vector<CandidateTensor>& candidate,
+                 const Prints& here, const Prints& there);
 
 /// Where a pair by content of the candidate's last tensor has the very numbers of the model's result, and nothing
 /// covers that, it is the result: behind logits a bias of zeros is added. `here`: the reference's values.

@@ -150,6 +150,27 @@ class Pairer {
 
 }  // namespace
 
+void PortPairing::add(PortPair pair) {
+  marked[pair.boundary] = true;
+  std::erase(unmatched, pair.candidate);
+  pairs.insert(std::ranges::lower_bound(pairs, pair.boundary, {}, &PortPair::boundary), std::move(pair));
+}
+
+std::vector<PortPair> PortPairing::drop_if(const std::function<bool(const PortPair& pair)>& unwanted) {
+  std::vector<PortPair> dropped;
+  std::erase_if(pairs, [&](const PortPair& pair) {
+    if (!unwanted(pair)) return false;
+    dropped.push_back(pair);
+    return true;
+  });
+  for (const PortPair& pair : dropped) {
+    marked[pair.boundary] = false;
+    unmatched.push_back(pair.candidate);
+  }
+  std::ranges::sort(unmatched);
+  return dropped;
+}
+
 PortPairing pair_by_name(const Program& reference, const std::vector<CandidateTensor>& candidate,
                          const Program* candidate_program, const NameMap* map) {
   return Pairer(reference, candidate, candidate_program, map).run();

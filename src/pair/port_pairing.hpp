@@ -1,5 +1,6 @@
 // Which tensor of a port is which boundary of the reference: by map file, by path, else by order, shape and content.
 #pragma once
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,6 +29,11 @@ struct PortPairing {
   std::vector<bool> marked;        // by boundary
   std::vector<size_t> unmatched;   // candidate tensors
   std::vector<std::string> notes;  // for people, from the automatic pairing
+
+  /// Its tensor is no longer unmatched.
+  void add(PortPair pair);
+  /// Takes back the pairs that `unwanted` names, returned as they were: their tensors are unmatched.
+  std::vector<PortPair> drop_if(const std::function<bool(const PortPair& pair)>& unwanted);
 };
 
 /// By map, then by path. An op's result is paired by path only where both sides ran the same ops in that module call:

@@ -153,14 +153,9 @@ void drop_impossible(PortPairing& pairing, const Program& reference) {
   std::vector<std::pair<size_t, size_t>> known;
   for (const PortPair& pair : pairing.pairs) known.emplace_back(pair.boundary, pair.candidate);
   const auto early = before_their_causes(reference, known);
-  std::erase_if(pairing.pairs, [&](const PortPair& pair) {
-    if (!pair.evidence.starts_with("content") || std::find(early.begin(), early.end(), pair.boundary) == early.end())
-      return false;
-    pairing.marked[pair.boundary] = false;
-    pairing.unmatched.push_back(pair.candidate);
-    return true;
+  pairing.drop_if([&](const PortPair& pair) {
+    return pair.evidence.starts_with("content") && std::ranges::find(early, pair.boundary) != early.end();
   });
-  std::sort(pairing.unmatched.begin(), pairing.unmatched.end());
 }
 
 bool shapes_differ(const PortPair& pair, const Program& reference, const std::vector<CandidateTensor>& candidate) {
@@ -270,7 +265,7 @@ void pair_the_rest(PortPairing& pairing, const Dump& dump, const Program& refere
   };
   more(pairing, here);
   drop_impossible(pairing, reference);
-  pair_in_step(pairing, dump, reference, candidate, there, more);
+  pair_in_step(pairing, dump, reference, candidate, here, there, more);
   take_for_result(pairing, reference, here);
   pairing.notes.insert(pairing.notes.end(), fused.begin(), fused.end());
   name_repeats(pairing, candidate);

@@ -77,8 +77,6 @@ class SeriesPairer {
             b != modules_.at(list->text).end() && !pairs_.contains(c))
           add(b->second, c, text);
     }
-    std::sort(pairing_.pairs.begin(), pairing_.pairs.end(),
-              [](const PortPair& a, const PortPair& b) { return a.boundary < b.boundary; });
     return pairing_.pairs.size() > before;
   }
 
@@ -127,9 +125,7 @@ class SeriesPairer {
     if (!PairingOrder(reference_, known).possible(b, c)) return;
     Layout layout;
     if (shape != whole) layout.reshape = whole;
-    pairing_.marked[b] = true;
-    std::erase(pairing_.unmatched, c);
-    pairing_.pairs.push_back(
+    pairing_.add(
         {b, c, layout, kPairLimits.trial.by_size, fmt::format("order and shape: its place in the list {}", text), 1});
   }
 
