@@ -116,7 +116,9 @@ struct TrialLimits {
   Constant boundaries{
       32, "of a stretch, from its beginning, that some free tensor fits: more than an attention layer's ops"};
   Constant candidates{24, "free tensors that fit, from there: as `content.most_links`"};
-  Constant followers{16, "boundaries that the program goes on for: past attention, or a feed-forward layer"};
+  Constant followers{16,
+                     "boundaries that the program goes on for: past attention, or a feed-forward layer; of modules as "
+                     "many more as the port recorded fewer"};
   Constant least_gain{1.5, "powers of ten over all: a bf16 value (.005) that was unlike (.3)"};
   Constant certain{2, "values that agree with an earlier pair and not without: it needs no later one to follow"};
   Constant agrees{.5, "of a power of ten, from which a value agrees with the pair and not without"};

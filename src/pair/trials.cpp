@@ -26,7 +26,8 @@ class TrialSearch {
         work_(work),
         places_(scene),
         score_(scene, places_),
-        work_of_ops_(work_of_ops(scene.reference)) {}
+        work_of_ops_(work_of_ops(scene.reference)),
+        followed_modules_(static_cast<int>(limits_.followers) * modules_to_a_tensor()) {}
 
   std::vector<PortPair> run() {
     for (const Trouble& trouble : places_.troubled()) {
@@ -43,6 +44,15 @@ class TrialSearch {
   }
 
  private:
+  // How far apart the port's tensors lie: one that recorded what each block returns has the next behind a block's
+  // modules, of which one with cross attention has more than are followed else.
+  int modules_to_a_tensor() const {
+    const auto modules = std::ranges::count_if(scene_.reference.boundaries, [](const Boundary& boundary) {
+      return boundary.comparable && !is_op_path(boundary.path);
+    });
+    return std::max(1, static_cast<int>(modules / static_cast<ptrdiff_t>(scene_.candidate.size() + 1)));
+  }
+
   bool holds(const Trial& trial, double agree) const {
     return trial.agree() >= agree && trial.gain >= limits_.sure_gain * trial.agree();
   }
@@ -103,7 +113,7 @@ class TrialSearch {
       values.insert(boundary(one.boundary).value.id);
     }
     std::vector<size_t> found;
-    int left[] = {static_cast<int>(limits_.followers), static_cast<int>(limits_.followers)};  // modules, ops
+    int left[] = {followed_modules_, static_cast<int>(limits_.followers)};  // modules, ops
     for (size_t t = placed.front().boundary + 1; t < places_.count() && (left[0] > 0 || left[1] > 0); ++t) {
       for (const size_t a : places_.direct()[t])
         moves[t] = moves[t] || (moves[a] && (is_placed[a] || !places_.paired(a)));
@@ -191,6 +201,7 @@ class TrialSearch {
   const TrialPlaces places_;
   const TrialScore score_;
   const std::vector<double> work_of_ops_;
+  const int followed_modules_;
 };
 
 }  // namespace

@@ -4,6 +4,7 @@ import re
 import nameless
 import pytest
 import torch
+from test_chunks import noise, wan
 from test_pairing_faults import gpt2, llama
 
 IDS = torch.randint(0, 97, (2, 12), generator=torch.Generator().manual_seed(1))
@@ -53,3 +54,19 @@ def test_two_of_its_size_are_not_guessed(tmp_path):
             writer.write(name, torch.randn(24, 97, generator=g).numpy())
     report, rows = nameless.compare(reference, tmp_path / "candidate.h5", tmp_path / "report")
     assert report["verdict"] == "inconclusive" and not rows, rows
+
+
+def test_blocks_of_more_modules_than_a_trial_follows(tmp_path):
+    """What each block returns, behind a wrong embedding: Wan's blocks hold 21 modules, and nothing before the first one's result says where the embedding belongs."""
+    def recorded(file, scale):
+        torch.manual_seed(0)
+        model = wan()
+        model.patch_embedding.weight.data *= scale
+        with torch.no_grad(), nameless.parity_probe.record(model, file):
+            model(noise(1, 4, 3, 6, 8), torch.tensor([700]), noise(1, 11, 32))
+        return file
+
+    reference, port = recorded(tmp_path / "reference.h5", 1), recorded(tmp_path / "port.h5", 1.4)
+    nameless.rewrite(port, tmp_path / "candidate.h5", keep=lambda path: path in ("patch_embedding", "blocks.0", "blocks.1"))
+    report, rows = nameless.compare(reference, tmp_path / "candidate.h5", tmp_path / "report")
+    assert report["first_divergence"]["path"] == "patch_embedding" and [row["path"] for row in rows.values()] == ["patch_embedding", "blocks.0", "blocks.1"], rows.keys()
