@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cctype>
+#include <numeric>
 
 #include "core/numbers_in_text.hpp"
+#include "pair/layout_advice.hpp"
 #include "pair/limits.hpp"
 #include "trace/path.hpp"
 
@@ -102,10 +104,20 @@ std::optional<Families::Numbers> Families::voted_slope(const Group& group) const
   return best->first;
 }
 
-bool Families::fits(size_t boundary, size_t candidate, const Known& like) const {
-  return reference_.boundaries[boundary].value.shape == reference_.boundaries[like.pair.boundary].value.shape &&
-         candidate_[candidate].shape == candidate_[like.pair.candidate].shape &&
-         candidate_[candidate].dtype == candidate_[like.pair.candidate].dtype;
+// The known pair's, where both shapes are as there; in another call of the same module also the same order of axes.
+std::optional<Layout> Families::layout_as(const Known& like, size_t boundary, size_t candidate) const {
+  const Boundary &wanted = reference_.boundaries[boundary], &known = reference_.boundaries[like.pair.boundary];
+  const CandidateTensor &tensor = candidate_[candidate], &there = candidate_[like.pair.candidate];
+  const Layout& layout = like.pair.layout;
+  if (tensor.dtype != there.dtype) return std::nullopt;
+  if (wanted.value.shape == known.value.shape && tensor.shape == there.shape) return layout;
+  if (wanted.path != known.path || layout.split || layout.slice || !layout.view.empty()) return std::nullopt;
+  std::vector<int64_t> order = layout.permutation;
+  if (order.empty()) {
+    order.resize(tensor.shape.size());
+    std::iota(order.begin(), order.end(), 0);
+  }
+  return layout_like(order, wanted.value.shape, tensor.shape);
 }
 
 // What most of a family's pairs lie on, of equals what the earliest do.
@@ -151,8 +163,10 @@ std::optional<Families::Counterpart> Families::counterpart(size_t boundary) cons
       Numbers wanted = line->second.offset;
       for (size_t i = 0; i < wanted.size(); ++i) wanted[i] += line->second.slope[i] * place.index;
       const auto found = by_label_.find({like->label.text, wanted});
-      if (found == by_label_.end() || !fits(boundary, found->second, *like)) continue;
-      return Counterpart{found->second, like->pair.layout,
+      if (found == by_label_.end()) continue;
+      const auto layout = layout_as(*like, boundary, found->second);
+      if (!layout) continue;
+      return Counterpart{found->second, *layout,
                          fmt::format("as {} is {}", candidate_[like->pair.candidate].path,
                                      reference_.boundaries[like->pair.boundary].path),
                          counts_tensors(like->label.text)};

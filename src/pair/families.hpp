@@ -29,7 +29,8 @@ class Families {
     std::string line;      // "as t12 is layers.0.mlp"
     bool counted = false;  // the candidate's names count its tensors, whatever they are
   };
-  /// What the lines say; shapes are those of a known pair of the family.
+  /// What the lines say; shapes are those of a known pair of the family, or, in another call (a token behind a prompt),
+  /// agree as those do.
   std::optional<Counterpart> counterpart(size_t boundary) const;
 
   /// Of `pairs` (learned before) those to which the lines give each other's candidates, or one that is free while
@@ -62,7 +63,7 @@ class Families {
   std::optional<Numbers> voted_slope(const Group& group) const;
   Line line_of(const std::string& group, const std::vector<Known>& known) const;
   bool counts_tensors(const std::string& text) const;
-  bool fits(size_t boundary, size_t candidate, const Known& like) const;
+  std::optional<Layout> layout_as(const Known& like, size_t boundary, size_t candidate) const;
 
   const Program& reference_;
   const std::vector<CandidateTensor>& candidate_;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "pair/confidence.hpp"
 #include "pair/limits.hpp"
 #include "pair/links.hpp"
 #include "pair/only_between.hpp"

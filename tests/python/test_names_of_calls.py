@@ -1,0 +1,36 @@
+"""A port's own names, learned where a prompt is right, hold for the tokens that it generates, whose shapes are others."""
+import nameless
+import pytest
+from spread_models import gpt2, granite
+from test_chunks import run_in_chunks
+
+CHUNKS = (7, 1, 1)
+
+
+def recorded(make, folder, layout, **fault):
+    """Reference and port; of the port each module's results under a number that all its calls have."""
+    reference, port, numbers = run_in_chunks(make(), folder / "reference.h5", CHUNKS), run_in_chunks(make(), folder / "port.h5", CHUNKS, **fault), {}
+    nameless.rewrite(port, folder / "candidate.h5", lambda _, path: f"x{numbers.setdefault(path, len(numbers))}", lambda path: not path.startswith("op "), lambda path, array: layout(array))
+    return reference, folder / "candidate.h5", {f"x{number}": path for path, number in numbers.items()}
+
+
+LAYOUTS = {"as it is": lambda array: array, "without the batch": lambda array: array[0] if len(array) == 1 else array, "tokens first": lambda array: array.swapaxes(0, 1) if array.ndim == 3 else array}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_positions_that_are_late_behind_the_prompt(layout, tmp_path):
+    """What the port looks up in its first call behind the prompt is, to the last bit, what the reference looks up in the next."""
+    reference, port, paths = recorded(gpt2, tmp_path, LAYOUTS[layout], late=1)
+    report, rows = nameless.compare(reference, port, tmp_path / "report")
+    first = report["first_divergence"]
+    assert (first["path"], first["call"]) == ("transformer.wpe", 1), first
+    wrong = {(op["candidate_path"], op["path"], op["call"]) for op in report["ops"] if op.get("candidate_path") and not op["path"].startswith(paths[op["candidate_path"]])
+             and not op["path"].endswith("drop")}
+    assert not wrong, wrong
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("make", [granite, gpt2])
+def test_a_right_port_has_nothing_red(make, layout, tmp_path):
+    report, _ = nameless.compare(*recorded(make, tmp_path, LAYOUTS[layout])[:2], tmp_path / "report")
+    assert not report["first_divergence"] and not report["counts"]["fail"] + report["counts"]["shape"], report["counts"]
