@@ -14,8 +14,9 @@ struct FusedForm {
 };
 
 /// at::scaled_dot_product_attention over q (B, H, T, D), k and v (B, H or fewer, S, D). In bf16 LibTorch 2.13 packs its
-/// operands where oneDNN may use AMX, with AVX-512, and raises an error where ATEN_CPU_CAPABILITY keeps it from that
-/// (aten/src/ATen/native/cpu/FlashAttentionKernel.cpp, need_pack): there it runs in fp32, and the result is rounded.
+/// operands, where that is worth it and oneDNN may use AMX, with AVX-512, and raises an error where ATEN_CPU_CAPABILITY
+/// keeps it from that (aten/src/ATen/native/cpu/FlashAttentionKernel.cpp, need_pack): there it runs in fp32, and the
+/// result is rounded.
 at::Tensor fused_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const FusedForm& form);
 
 }  // namespace parity::ops
