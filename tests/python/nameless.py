@@ -37,6 +37,12 @@ def boundaries(file):
     return list(found.values())
 
 
+def numbered():
+    """For `rewrite`: each path under a number that all its calls have."""
+    numbers = {}
+    return lambda _, path: f"x{numbers.setdefault(path, len(numbers))}"
+
+
 def rewrite(recording, file, name=lambda number, path: f"t{number}", keep=lambda path: True, layout=lambda path, array: array):
     """The recording's results alone, under other names. Returns {name: path of the value}, the truth."""
     truth = {}

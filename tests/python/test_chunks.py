@@ -100,8 +100,7 @@ def test_a_fault_of_the_second_sample_alone(tmp_path):
 
 def under_own_names(recording, file):
     """Its modules' results, each module under a number that all its calls have."""
-    numbers = {}
-    nameless.rewrite(recording, file, lambda _, path: f"x{numbers.setdefault(path, len(numbers))}", lambda path: not path.startswith("op "))
+    nameless.rewrite(recording, file, nameless.numbered(), lambda path: not path.startswith("op "))
     return file
 
 

@@ -8,10 +8,10 @@ CHUNKS = (7, 1, 1)
 
 
 def recorded(make, folder, layout, **fault):
-    """Reference and port; of the port each module's results under a number that all its calls have."""
-    reference, port, numbers = run_in_chunks(make(), folder / "reference.h5", CHUNKS), run_in_chunks(make(), folder / "port.h5", CHUNKS, **fault), {}
-    nameless.rewrite(port, folder / "candidate.h5", lambda _, path: f"x{numbers.setdefault(path, len(numbers))}", lambda path: not path.startswith("op "), lambda path, array: layout(array))
-    return reference, folder / "candidate.h5", {f"x{number}": path for path, number in numbers.items()}
+    """Reference, port, and the path of each of its names; of the port each module's results under a number that all its calls have."""
+    reference, port = run_in_chunks(make(), folder / "reference.h5", CHUNKS), run_in_chunks(make(), folder / "port.h5", CHUNKS, **fault)
+    paths = nameless.rewrite(port, folder / "candidate.h5", nameless.numbered(), lambda path: not path.startswith("op "), lambda path, array: layout(array))
+    return reference, folder / "candidate.h5", paths
 
 
 LAYOUTS = {"as it is": lambda array: array, "without the batch": lambda array: array[0] if len(array) == 1 else array, "tokens first": lambda array: array.swapaxes(0, 1) if array.ndim == 3 else array}

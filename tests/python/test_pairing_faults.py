@@ -105,8 +105,8 @@ CASES = {
 }
 
 
-def judged(make, change, folder, keep=lambda path: True):
-    """Of a nameless port with that fault, which recorded the modules' results that `keep` names: the report, what each of its tensors is, and its paired rows."""
+def judged(make, change, folder, keep=lambda path: True, **written):
+    """Of a nameless port with that fault, which recorded the modules' results that `keep` names (`written`: as nameless.rewrite has it): the report, what each of its tensors is, and its paired rows."""
     def recorded(name, change):
         torch.manual_seed(0)
         model, inputs = make()
@@ -114,7 +114,7 @@ def judged(make, change, folder, keep=lambda path: True):
         return nameless.record(model, folder / name, inputs)
 
     reference, port = recorded("reference.h5", lambda _: None), recorded("port.h5", change)
-    truth = nameless.rewrite(port, folder / "candidate.h5", keep=lambda path: not path.startswith("op ") and keep(path))
+    truth = nameless.rewrite(port, folder / "candidate.h5", keep=lambda path: not path.startswith("op ") and keep(path), **written)
     report, rows = nameless.compare(reference, folder / "candidate.h5", folder / "report")
     return report, truth, rows
 

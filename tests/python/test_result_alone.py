@@ -3,6 +3,7 @@ import re
 
 import nameless
 import pytest
+import test_pairing_faults
 import torch
 from test_chunks import noise, wan
 from test_pairing_faults import gpt2, llama
@@ -17,16 +18,10 @@ def down(model):
 
 
 def judged(make, scale, folder, keep, layout):
-    def recorded(file, scale):
-        torch.manual_seed(0)
-        model = make()[0].eval()
+    def scaled(model):
         down(model).weight.data *= scale
-        return nameless.record(model, file, {"input_ids": IDS})
-
-    reference, port = recorded(folder / "reference.h5", 1), recorded(folder / "port.h5", scale)
-    truth = nameless.rewrite(port, folder / "candidate.h5", lambda number, path: "_".join(["out", *re.findall(r"\d+", path)]), keep, lambda path, array: layout(array))
-    report, rows = nameless.compare(reference, folder / "candidate.h5", folder / "report")
-    return report, truth, rows
+    return test_pairing_faults.judged(lambda: (make()[0], {"input_ids": IDS}), scaled, folder, keep, name=lambda number, path: "_".join(["out", *re.findall(r"\d+", path)]),
+                                      layout=lambda path, array: layout(array))
 
 
 @pytest.mark.parametrize("make, layout, scale", [*((gpt2, layout, 1) for layout in LAYOUTS), (gpt2, "tokens first", 1.5), (llama, "tokens first, as one", 1.5)])  # wrong: 10 s each
@@ -58,15 +53,9 @@ def test_two_of_its_size_are_not_guessed(tmp_path):
 
 def test_blocks_of_more_modules_than_a_trial_follows(tmp_path):
     """What each block returns, behind a wrong embedding: Wan's blocks hold 21 modules, and nothing before the first one's result says where the embedding belongs."""
-    def recorded(file, scale):
-        torch.manual_seed(0)
-        model = wan()
-        model.patch_embedding.weight.data *= scale
-        with torch.no_grad(), nameless.parity_probe.record(model, file):
-            model(noise(1, 4, 3, 6, 8), torch.tensor([700]), noise(1, 11, 32))
-        return file
+    def other_embedding(model):
+        model.patch_embedding.weight.data *= 1.4
 
-    reference, port = recorded(tmp_path / "reference.h5", 1), recorded(tmp_path / "port.h5", 1.4)
-    nameless.rewrite(port, tmp_path / "candidate.h5", keep=lambda path: path in ("patch_embedding", "blocks.0", "blocks.1"))
-    report, rows = nameless.compare(reference, tmp_path / "candidate.h5", tmp_path / "report")
+    inputs = {"hidden_states": noise(1, 4, 3, 6, 8), "timestep": torch.tensor([700]), "encoder_hidden_states": noise(1, 11, 32)}
+    report, _, rows = test_pairing_faults.judged(lambda: (wan(), inputs), other_embedding, tmp_path, lambda path: path in ("patch_embedding", "blocks.0", "blocks.1"))
     assert report["first_divergence"]["path"] == "patch_embedding" and [row["path"] for row in rows.values()] == ["patch_embedding", "blocks.0", "blocks.1"], rows.keys()
