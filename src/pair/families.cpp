@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <numeric>
 
 #include "core/numbers_in_text.hpp"
 #include "pair/layout_advice.hpp"
@@ -112,12 +111,7 @@ std::optional<Layout> Families::layout_as(const Known& like, size_t boundary, si
   if (tensor.dtype != there.dtype) return std::nullopt;
   if (wanted.value.shape == known.value.shape && tensor.shape == there.shape) return layout;
   if (wanted.path != known.path || layout.split || layout.slice || !layout.view.empty()) return std::nullopt;
-  std::vector<int64_t> order = layout.permutation;
-  if (order.empty()) {
-    order.resize(tensor.shape.size());
-    std::iota(order.begin(), order.end(), 0);
-  }
-  return layout_like(order, wanted.value.shape, tensor.shape);
+  return layout_like(layout.permutation, wanted.value.shape, tensor.shape);
 }
 
 // What most of a family's pairs lie on, of equals what the earliest do.

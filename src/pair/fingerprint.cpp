@@ -131,6 +131,8 @@ Fingerprint fingerprint_of(const at::Tensor& tensor, Origin origin) {
   return print;
 }
 
+double scale_disagreement(double a, double b) { return a == b ? 0 : (a - b) * (a - b) / (a * a + b * b); }
+
 double content_distance(const Reading& a, const Reading& b) {
   if (a.count != b.count || a.scale == 0 || b.scale == 0) return 1;
   const size_t n = samples_of(a.count);
@@ -143,9 +145,9 @@ double content_distance(const Reading& a, const Reading& b) {
     difference += (x - y) * (x - y);
     spread += (x - mean_a) * (x - mean_a) + (y - mean_b) * (y - mean_b);
   }
-  const double gain = double(a.scale) / b.scale, unlike_gain = (1 - gain) * (1 - gain) / (1 + gain * gain);
-  if (spread == 0) return std::min<double>(1, std::sqrt(unlike_gain));  // two constants
-  return std::min<double>(1, std::sqrt(difference / spread + unlike_gain));
+  const double gain = scale_disagreement(a.scale, b.scale);
+  if (spread == 0) return std::min<double>(1, std::sqrt(gain));  // two constants
+  return std::min<double>(1, std::sqrt(difference / spread + gain));
 }
 
 double content_weight(const Reading& a, const Reading& b, double distance) {

@@ -46,6 +46,10 @@ Fingerprint fingerprint_of(const at::Tensor& tensor, Origin origin = Origin::mod
 /// offset). About the relative L2 difference where that is small, 1 where nothing agrees or nothing can be said.
 double content_distance(const Reading& a, const Reading& b);
 
+/// 1 - 2 a b / (a^2 + b^2) of two scales, both above 0 or both 0; in a form that is never below 0. Rounded, the other
+/// one was -1e-16 for equal contents whose sums had been taken in another order: its root is NaN.
+double scale_disagreement(double a, double b);
+
 /// 0 … 1: what agreement of two readings up to `distance` is worth; next to nothing for a mask, a constant, a handful
 /// of numbers, unless these have decimals that agree.
 double content_weight(const Reading& a, const Reading& b, double distance);

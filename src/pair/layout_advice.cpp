@@ -84,17 +84,15 @@ std::optional<Layout> layout_by_content(const NamedTensor& reference, const Name
       link->weight < limits.layout_worth)
     return std::nullopt;
   *distance = link->distance;
-  std::vector<int64_t> order = link->layout.permutation;
-  if (order.empty()) order = as_it_is(candidate.shape.size());
-  return layout_like(order, reference.shape, candidate.shape);
+  return layout_like(link->layout.permutation, reference.shape, candidate.shape);
 }
 
 std::optional<Layout> layout_like(const std::vector<int64_t>& permutation, at::IntArrayRef reference,
                                   at::IntArrayRef candidate) {
-  if (permutation.size() != candidate.size()) return std::nullopt;
+  if (!permutation.empty() && permutation.size() != candidate.size()) return std::nullopt;
   Layout layout;
   if (!std::is_sorted(permutation.begin(), permutation.end())) layout.permutation = permutation;
-  const std::vector<int64_t> ordered = shape_after(candidate, permutation);
+  const std::vector<int64_t> ordered = permutation.empty() ? candidate.vec() : shape_after(candidate, permutation);
   if (ordered == reference) return layout;
   if (!differ_by_merged_axes(ordered, reference)) return std::nullopt;
   layout.reshape = reference.vec();

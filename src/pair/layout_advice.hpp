@@ -16,11 +16,11 @@ bool differ_by_merged_axes(at::IntArrayRef a, at::IntArrayRef b);
 /// The order or the merging of axes (heads and their features) under which the candidate's tensor is the reference's,
 /// when its content leaves no doubt (distance below 0.05): of four axes or more on either side, where layouts are a
 /// matter of taste (a convolution's). Two or three axes in another order are a mistake until a map says otherwise; so
-/// is the model's result. `distance`: what is
-/// left.
+/// is the model's result. `distance`: what is left.
 std::optional<Layout> layout_by_content(const NamedTensor& reference, const NamedTensor& candidate, double* distance);
 
-/// The same order of axes as another tensor of the candidate has; nullopt where the shapes do not agree then.
+/// The same order of axes as another tensor of the candidate has (empty: as they are); nullopt where the shapes do not
+/// agree then.
 std::optional<Layout> layout_like(const std::vector<int64_t>& permutation, at::IntArrayRef reference,
                                   at::IntArrayRef candidate);
 

@@ -150,9 +150,14 @@ class Finder {
   Links links_;
 };
 
-// 1 - 2 a b / (a^2 + b^2), never below 0: rounded, that was the root of a negative number for equal contents whose
-// sums had been taken in another order, and they counted as unlike.
-double unlike(double a, double b) { return a == b ? 0 : (a - b) * (a - b) / (a * a + b * b); }
+// The pairs of readings of as many elements, of which at most one is rearranged: whole on the reference's side.
+template <class Visit>
+void for_comparable_readings(const NamedTensor& ref, const NamedTensor& cand, const Visit& visit) {
+  for (const Reading& theirs : ref.print.readings)
+    for (const Reading& ours : cand.print.readings)
+      if (theirs.whole() && ours.count == theirs.count && (theirs.permutation.empty() || ours.permutation.empty()))
+        visit(theirs, ours);
+}
 
 }  // namespace
 
@@ -171,37 +176,32 @@ std::optional<Link> compare_content(const NamedTensor& ref, const NamedTensor& c
       best.weight = content_weight(ref.print.readings[0], cand.print.readings[0], 1);
   }
   double cost = 1;
-  for (const Reading& theirs : ref.print.readings)
-    for (const Reading& ours : cand.print.readings) {
-      if (!theirs.whole() || ours.count != theirs.count) continue;
-      if (!theirs.permutation.empty() && !ours.permutation.empty()) continue;
-      double distance = content_distance(theirs, ours);
-      if (ours.whole())
-        distance = std::min<double>(1, std::sqrt(distance * distance + unlike(ref.print.rms, cand.print.rms)));
-      if (distance > limits.no_layout || distance >= cost) continue;
-      const Layout layout = layout_between(ours, cand.shape, theirs, ref.shape);
-      if (plain && distance > by_chance && steps_of(layout) > steps_of(*plain)) continue;
-      const double whole = distance + limits.step * steps_of(layout);
-      if (whole >= cost) continue;
-      cost = whole;
-      best = {r, c, distance, content_weight(theirs, ours, distance), 0, false, layout};
-      possible = true;
-    }
+  for_comparable_readings(ref, cand, [&](const Reading& theirs, const Reading& ours) {
+    double distance = content_distance(theirs, ours);
+    if (ours.whole())
+      distance =
+          std::min<double>(1, std::sqrt(distance * distance + scale_disagreement(ref.print.rms, cand.print.rms)));
+    if (distance > limits.no_layout || distance >= cost) return;
+    const Layout layout = layout_between(ours, cand.shape, theirs, ref.shape);
+    if (plain && distance > by_chance && steps_of(layout) > steps_of(*plain)) return;
+    const double whole = distance + limits.step * steps_of(layout);
+    if (whole >= cost) return;
+    cost = whole;
+    best = {r, c, distance, content_weight(theirs, ours, distance), 0, false, layout};
+    possible = true;
+  });
   return possible ? std::optional(best) : std::nullopt;
 }
 
 std::optional<Layout> likeliest_layout(const NamedTensor& ref, const NamedTensor& cand) {
   std::optional<Layout> likeliest;
   double least = 1;
-  for (const Reading& theirs : ref.print.readings)
-    for (const Reading& ours : cand.print.readings) {
-      if (!theirs.whole() || !ours.whole() || ours.count != theirs.count) continue;
-      if (!theirs.permutation.empty() && !ours.permutation.empty()) continue;
-      if (const double distance = content_distance(theirs, ours); distance < least) {
-        least = distance;
-        likeliest = layout_between(ours, cand.shape, theirs, ref.shape);
-      }
-    }
+  for_comparable_readings(ref, cand, [&](const Reading& theirs, const Reading& ours) {
+    const double distance = ours.whole() ? content_distance(theirs, ours) : 1;
+    if (distance >= least) return;
+    least = distance;
+    likeliest = layout_between(ours, cand.shape, theirs, ref.shape);
+  });
   return likeliest;
 }
 

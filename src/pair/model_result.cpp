@@ -61,19 +61,17 @@ void pair_result(PortPairing& pairing, const Program& reference, const std::vect
 
 void take_for_result(PortPairing& pairing, const Program& reference, const Prints& here) {
   const auto result = reference.find("");
-  const auto last = std::max_element(pairing.pairs.begin(), pairing.pairs.end(),
-                                     [](const PortPair& a, const PortPair& b) { return a.candidate < b.candidate; });
+  const auto last = std::ranges::max_element(pairing.pairs, {}, &PortPair::candidate);
   if (!result || last == pairing.pairs.end() || !last->evidence.starts_with("content")) return;
   const NamedTensor *paired = here.find(last->boundary), *returned = here.find(*result);
   if (!paired || !returned || paired->shape != returned->shape || paired->print.readings.empty() ||
       reference.covered_by(pairing.marked)[*result] ||
       content_distance(paired->print.readings[0], returned->print.readings[0]) > kPairLimits.evidence.least_distance)
     return;
-  pairing.marked[last->boundary] = false;
-  pairing.marked[*result] = true;
-  last->boundary = *result;
-  std::sort(pairing.pairs.begin(), pairing.pairs.end(),
-            [](const PortPair& a, const PortPair& b) { return a.boundary < b.boundary; });
+  PortPair pair = *last;
+  pairing.drop_if([&](const PortPair& one) { return one.boundary == pair.boundary; });
+  pair.boundary = *result;
+  pairing.add(std::move(pair));
 }
 
 }  // namespace parity

@@ -38,21 +38,16 @@ void drop_crossed_names(PortPairing& pairing, const Prints& here, const Prints& 
   size_t largest = 0;
   for (size_t i = 0; i < pairing.pairs.size(); ++i) last[i] = largest = std::max(largest, pairing.pairs[i].candidate);
   size_t least = SIZE_MAX;
-  std::vector<PortPair> kept;
+  std::set<size_t> crossed;  // boundaries
   for (size_t i = pairing.pairs.size(); i-- > 0;) {
     const PortPair& pair = pairing.pairs[i];
     const bool crosses = (i > 0 && last[i - 1] > pair.candidate) || least < pair.candidate;
     least = std::min(least, pair.candidate);
     const NamedTensor *mine = here.find(pair.boundary), *other = there.find(pair.candidate);
-    if (crosses && pair.evidence == "path" && mine && other && content_differs(*mine, *other)) {
-      pairing.marked[pair.boundary] = false;
-      pairing.unmatched.push_back(pair.candidate);
-    } else {
-      kept.push_back(pair);
-    }
+    if (crosses && pair.evidence == "path" && mine && other && content_differs(*mine, *other))
+      crossed.insert(pair.boundary);
   }
-  std::reverse(kept.begin(), kept.end());
-  pairing.pairs = std::move(kept);
+  pairing.drop_if([&](const PortPair& pair) { return crossed.contains(pair.boundary); });
 }
 
 // A port that has a path fewer times than the reference may have any of its calls: an exported graph does not tell the
@@ -138,14 +133,8 @@ void pair_by_content(PortPairing& pairing, std::vector<std::string>& fused, cons
     if (is_op(mine) && !of_width(mine.dtype, candidate[c])) continue;
     // What is like a module's value and equals an op's is the op's: k after its rotation, beside what k_proj returns.
     if (!is_op(mine) && pair.distance > kPairLimits.content.same && equals_an_op(pair, c)) continue;
-    pairing.marked[b] = true;
-    pairing.pairs.push_back({b, c, pair.layout, pair.confidence, pair.evidence, pair.distance});
+    pairing.add({b, c, pair.layout, pair.confidence, pair.evidence, pair.distance});
   }
-  std::set<size_t> taken;
-  for (const PortPair& pair : pairing.pairs) taken.insert(pair.candidate);
-  std::erase_if(pairing.unmatched, [&](size_t c) { return taken.contains(c); });
-  std::sort(pairing.pairs.begin(), pairing.pairs.end(),
-            [](const PortPair& a, const PortPair& b) { return a.boundary < b.boundary; });
 }
 
 // Takes back pairs by content whose tensor was there before what it is computed from: memory of an earlier run.
