@@ -84,8 +84,33 @@ TEST_CASE("map: what cannot be meant is an error that names the line") {
 
 TEST_CASE("map: a rule that matches nothing is an error") {
   const auto map = NameMap::parse("a.* = b.*\nc = d", "m.map");
-  CHECK_NOTHROW(map.require_all_used({"a.1", "c"}));
-  CHECK_THROWS_WITH(map.require_all_used({"a.1"}), "m.map:2: the rule 'c = d' matches nothing in the reference");
+  CHECK_NOTHROW(map.require_all_used({{"a.1"}, {"c"}}));
+  CHECK_THROWS_WITH(map.require_all_used({{"a.1"}}), "m.map:2: the rule 'c = d' matches nothing in the reference");
+}
+
+TEST_CASE("map: a rule holds for all calls, or for those that it names") {
+  const auto map = NameMap::parse(
+      "h.* = layer_*\nh.* call({n}) = step{n}/layer_*\nhead call(0) = t call(2) perm(1,0)\n\"\" call(1) = last\n"
+      "tail = end",
+      "m.map");
+  const auto target = [&](const std::string& path, int call) {
+    const auto found = map.find(path, call);
+    return found ? found->candidate + call_text(found->call) : "none";
+  };
+  CHECK(target("h.3.x", 12) == "step12/layer_3.x call(0)");
+  CHECK(map.find("h.3.x")->candidate == "layer_3.x");  // a weight has no calls
+  CHECK(target("head", 0) == "t call(2)");
+  CHECK(map.find("head", 0)->layout.text() == "perm(1,0)");
+  CHECK(target("head", 1) == "none");
+  CHECK(target("", 1) == "last call(0)");
+  CHECK(target("", 0) == "none");
+  CHECK(target("tail", 7) == "end call(7)");
+  CHECK_THROWS_WITH(map.require_all_used({{"h.0", 0}, {"head", 1}, {"", 1}, {"tail", 0}}),
+                    "m.map:3: the rule 'head call(0) = t call(2) perm(1,0)' matches nothing in the reference");
+  CHECK_THROWS_AS(NameMap::parse("a call(x) = b", "m.map"), Error);
+  CHECK_THROWS_AS(NameMap::parse("a call(1,2) = b", "m.map"), Error);
+  CHECK_THROWS_WITH(NameMap::parse("{i}.a = b call({i})", "m.map").find("x.a", 0),
+                    "m.map:1: 'x' is not the number of a call");
 }
 
 TEST_CASE("map: layer patterns") {

@@ -146,10 +146,10 @@ TEST_CASE("pairing: the maps between Wan's originals and diffusers name what bot
     text << file.rdbuf();
     const NameMap map = NameMap::parse(text.str(), row.map);
     const WanCase a(row.reference), b(row.candidate);
-    std::vector<std::string> references;
+    std::vector<NameMap::Name> references;
     std::map<std::string, std::string> point_of;  // the re-implementation's names: the same for both namings
     for (const auto& pair : b.pairs) point_of[b.program.boundaries[pair.boundary].path] = pair.candidate;
-    for (const Boundary& boundary : a.program.boundaries) references.push_back(boundary.path);
+    for (const Boundary& boundary : a.program.boundaries) references.push_back({boundary.path});
     map.require_all_used(references);
     size_t checked = 0;
     for (const auto& pair : a.pairs) {

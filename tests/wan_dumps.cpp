@@ -36,10 +36,10 @@ WanCase::WanCase(const std::string& name) : dump(open_dump(name)), program(load_
   model->forward(0, probe);
   const auto map = NameMap::parse(model->map(), "map of " + name);
   std::map<std::string, size_t> found;  // by candidate
-  std::vector<std::string> references;
+  std::vector<NameMap::Name> references;
   for (size_t b = 0; b < program.boundaries.size(); ++b) {
     const auto& path = program.boundaries[b].path;
-    references.push_back(path);
+    references.push_back({path});
     const auto target = map.find(path);
     const auto candidate = target ? target->candidate : path;
     if (std::find(points.begin(), points.end(), candidate) != points.end())

@@ -82,9 +82,9 @@ class Watcher {
   bool any_named() const {
     if (!sides_.map) return true;
     for (const Boundary& boundary : sides_.reference.program.boundaries)
-      if (const auto target = sides_.map->find(boundary.path))
+      if (const auto target = sides_.map->find(boundary.path, boundary.call))
         for (const CandidateTensor& tensor : sides_.candidate.tensors)
-          if (tensor.path == target->candidate && tensor.call == boundary.call) return true;
+          if (tensor.path == target->candidate && tensor.call == target->call) return true;
     return false;
   }
 

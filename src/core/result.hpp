@@ -63,9 +63,11 @@ struct Histogram {
 
 /// Why a candidate tensor stands for a reference value.
 struct PairedBy {
-  std::string witnesses;  // "path", "map line 3", "content 0.9998, order, name 0.75"
-  double confidence = 1;  // about the probability that it is right; 1: both sides, or a map, say so
-  std::string rule;       // as a map file says it: "h.0.attn = kqv_out-0 view(24,4,16) perm(1,0,2)"
+  std::string witnesses;   // "path", "map line 3", "content 0.9998, order, name 0.75"
+  double confidence = 1;   // about the probability that it is right; 1: both sides, or a map, say so
+  std::string rule;        // as a map file says it: "h.0.attn = kqv_out-0 view(24,4,16) perm(1,0,2)"
+  std::string steps = {};  // the rule's last part: "view(24,4,16) perm(1,0,2)"
+  int call = 0;            // the candidate's
 };
 
 struct OpResult {

@@ -19,7 +19,7 @@ std::vector<NumberInText> numbers(const std::string& text) {
     const auto [begin, length] = number;
     const size_t end = begin + length;
     const bool opens = begin == 0 || std::string_view("./_-[").find(text[begin - 1]) != std::string_view::npos;
-    const bool closes = end == text.size() || std::string_view("./]").find(text[end]) != std::string_view::npos;
+    const bool closes = end == text.size() || std::string_view("./] ").find(text[end]) != std::string_view::npos;
     return !opens || !closes;
   });
   return found;

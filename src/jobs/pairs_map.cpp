@@ -10,6 +10,7 @@
 #include "core/plain.hpp"
 #include "core/precision.hpp"
 #include "core/shell.hpp"
+#include "jobs/call_rules.hpp"
 #include "jobs/map_rules.hpp"
 #include "trace/path.hpp"
 
@@ -64,9 +65,13 @@ class PairsMap {
         "# Written by: parity-check compare {} {} --save-map FILE\n"
         "# For: parity-check compare REF CAND --map FILE. {} of {} paired names need a rule, the others are equal:\n",
         plain(shell_word(sides_.reference.file.string())), plain(shell_word(sides_.candidate.file.string())),
-        rules_.size(), by_path_.size());
+        rules_.size() + by_call_, by_path_.size());
     for (const std::string& rule : generalised(rules_, others_, [this](const auto&reference, const auto&target) {
            return settled_.contains(reference) || taken_or_free(reference, target.candidate);
+         }))
+      out += rule + "\n";
+    for (const std::string& rule : call_rules(call_pairs_, other_calls_, [this](const std::string&name, int call) {
+           return known_.contains({name, call});
          }))
       out += rule + "\n";
     for (const std::string& line : left_out_) out += "# no rule, and looked for anew: " + plain(line) + "\n";
@@ -105,11 +110,10 @@ class PairsMap {
         others_.push_back(row.path), other_calls_.emplace_back(row.path, row.call);
         continue;
       }
-      used.emplace(row.candidate_path, row.call);
-      const std::string rule = row.paired_by ? row.paired_by->rule : "";
-      const size_t names = row.path.size() + row.candidate_path.size() + 3;  // "REFERENCE = CANDIDATE perm(1,0)"
-      pairs_.push_back({row.path, row.candidate_path, rule.size() > names ? rule.substr(names) : "",
-                        row.paired_by ? row.paired_by->witnesses : "path", row.call, row.call});
+      const PairedBy by = row.paired_by.value_or(PairedBy{"path", 1, "", "", row.call});
+      pairs_.push_back(
+          {row.path, row.candidate_path, by.steps.empty() ? "" : " " + by.steps, by.witnesses, row.call, by.call});
+      used.emplace(row.candidate_path, by.call);
     }
     for (const CandidateTensor& t : sides_.candidate.tensors)
       if (!used.contains({t.path, t.call})) add_unmatched(t);
@@ -126,7 +130,7 @@ class PairsMap {
     });
   }
 
-  // One rule for all calls of a path, or why there is none.
+  // One rule for all calls of a path, one for each, or why there is none.
   void choose(const std::string& path) {
     const std::vector<const SavedPair*>& calls = by_path_.at(path);
     const SavedPair& first = *calls.front();
@@ -136,17 +140,24 @@ class PairsMap {
       return;
     }
     const bool shared = first.steps.find("slice(") != std::string::npos && !sliced_.insert(first.candidate).second;
-    const char* why = !each([](auto* p) { return !p->moved; })                      ? "it has another value's name"
-                      : !each([](auto* p) { return p->call == p->candidate_call; }) ? "a rule pairs equal calls"
-                      : !each([&](auto* p) { return p->candidate == first.candidate && p->steps == first.steps; })
-                          ? "its calls are paired otherwise, one by one"
-                      : taken_or_free(path, first.candidate) ? "another of its calls has no counterpart"
-                      : shared                               ? "unequal parts of one tensor"
-                      : !(writable(path) || path.empty()) || !(writable(first.candidate) || first.candidate.empty())
+    const auto can_be_written = [](const std::string& name) { return writable(name) || name.empty(); };
+    const char* why = !each([](auto* p) { return !p->moved; }) ? "it has another value's name"
+                      : shared                                 ? "unequal parts of one tensor"
+                      : !can_be_written(path) || !each([&](auto* p) { return can_be_written(p->candidate); })
                           ? "no map file can hold such a name"
                           : nullptr;
-    if (why == nullptr) {
+    const bool alike = each([&](auto* p) {
+      return p->candidate == first.candidate && p->steps == first.steps && p->call == p->candidate_call;
+    });
+    if (why == nullptr && alike && !taken_or_free(path, first.candidate)) {
       rules_.push_back({quoted_name(path), quoted_name(first.candidate), first.steps});
+      return;
+    }
+    if (why == nullptr) {
+      for (const SavedPair* p : calls)
+        call_pairs_.push_back({path, p->candidate, p->steps, p->call, p->candidate_call});
+      ++by_call_;
+      settle(path);
       return;
     }
     for (const SavedPair* p : calls)
@@ -197,6 +208,8 @@ class PairsMap {
   std::set<std::string> settled_, sliced_;  // paths that no rule may reach; tensors that a rule slices already
   std::vector<Place> unpaired_, unmatched_;
   std::vector<MapRule> rules_;
+  std::vector<CallPair> call_pairs_;  // of paths whose calls need a rule each
+  size_t by_call_ = 0;                // so many paths
 };
 
 }  // namespace

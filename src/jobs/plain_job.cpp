@@ -60,17 +60,21 @@ class PlainJob {
   void pair_by_name() {
     std::map<std::pair<std::string, int>, size_t> names;
     std::vector<std::string> paths;
+    std::vector<NameMap::Name> named;
     for (size_t c = 0; c < candidate_.size(); ++c) names.emplace(std::pair(candidate_[c].path, candidate_[c].call), c);
     for (size_t r = 0; r < reference_.size(); ++r) {
-      paths.push_back(reference_[r].path);
-      const auto target = map_ == nullptr ? std::nullopt : map_->find(reference_[r].path);
-      const auto found = names.find({target ? target->candidate : reference_[r].path, reference_[r].call});
+      const std::pair own(reference_[r].path, reference_[r].call);
+      paths.push_back(own.first), named.push_back({own.first, own.second});
+      const auto target = map_ == nullptr ? std::nullopt : map_->find(own.first, own.second);
+      const auto found = names.find(target ? std::pair(target->candidate, target->call) : own);
       if (found == names.end()) continue;
       partners_[r] = {found->second, target ? target->layout : Layout{},
                       target ? fmt::format("map line {}", target->line) : "path"};
       taken_.insert(found->second);
     }
-    if (map_ != nullptr) map_->require_all_used(weights_and_owners(paths));
+    if (map_ == nullptr) return;
+    for (NameMap::Name& name : weights_and_owners(paths)) named.push_back(std::move(name));
+    map_->require_all_used(named);
   }
 
   void pair_by_content() {
@@ -107,10 +111,11 @@ class PlainJob {
       return row;
     }
     ++result_.coverage.paired;
-    row.candidate_path = candidate_[partner->second.candidate].path;
-    row.candidate_source = candidate_[partner->second.candidate].source;
-    row.paired_by = paired_by(row, joined_evidence(partner->second.witnesses, candidate_[partner->second.candidate]),
-                              partner->second.confidence, partner->second.layout);
+    const CandidateTensor& candidate = candidate_[partner->second.candidate];
+    row.candidate_path = candidate.path;
+    row.candidate_source = candidate.source;
+    row.paired_by = paired_by(row, joined_evidence(partner->second.witnesses, candidate), partner->second.confidence,
+                              partner->second.layout, candidate.call);
     judge(row, reference, partner->second);
     return row;
   }

@@ -166,10 +166,10 @@ class PortJob {
   OpResult describe(const PortPair& pair) const {
     const Boundary& boundary = program_.boundaries[pair.boundary];
     OpResult row = row_of(program_, pair.boundary);
-    row.candidate_path = candidate_[pair.candidate].path;
-    row.candidate_source = candidate_[pair.candidate].source;
-    row.paired_by =
-        paired_by(row, joined_evidence(pair.evidence, candidate_[pair.candidate]), pair.confidence, pair.layout);
+    const CandidateTensor& tensor = candidate_[pair.candidate];
+    row.candidate_path = tensor.path;
+    row.candidate_source = tensor.source;
+    row.paired_by = paired_by(row, joined_evidence(pair.evidence, tensor), pair.confidence, pair.layout, tensor.call);
     if (!segments_[pair.boundary].kind.empty()) row.kind = segments_[pair.boundary].kind;
     row.dtype = dtype_;
     row.tensor_dtype = short_dtype_name(boundary.value.dtype);

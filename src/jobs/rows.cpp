@@ -8,6 +8,7 @@
 #include "measure/concentration.hpp"
 #include "measure/spread.hpp"
 #include "pair/layout_advice.hpp"
+#include "pair/name_map.hpp"
 
 namespace parity {
 
@@ -33,10 +34,15 @@ OpResult row_of(const Program& program, size_t boundary) {
   return row;
 }
 
-PairedBy paired_by(const OpResult& row, const std::string& witnesses, double confidence, const Layout& layout) {
+PairedBy paired_by(const OpResult& row, const std::string& witnesses, double confidence, const Layout& layout,
+                   int candidate_call) {
   const std::string steps = layout.text();
-  return {witnesses, confidence,
-          fmt::format("{} = {}{}{}", row.path, row.candidate_path, steps.empty() ? "" : " ", steps)};
+  const bool other_call = candidate_call != row.call;
+  return {
+      witnesses, confidence,
+      fmt::format("{}{} = {}{}{}{}", row.path, other_call ? call_text(row.call) : "", row.candidate_path,
+                  other_call && candidate_call > 0 ? call_text(candidate_call) : "", steps.empty() ? "" : " ", steps),
+      steps, candidate_call};
 }
 
 OpResult missing_row(OpResult head, std::string diagnosis) {

@@ -17,7 +17,8 @@ std::string recorded_dtype(const Program& program);
 OpResult row_of(const Program& program, size_t boundary);
 
 /// Why the row's candidate tensor was taken, with the rule that says the same.
-PairedBy paired_by(const OpResult& row, const std::string& witnesses, double confidence, const Layout& layout);
+PairedBy paired_by(const OpResult& row, const std::string& witnesses, double confidence, const Layout& layout,
+                   int candidate_call);
 
 /// A row for what the reference computes and the candidate has no counterpart of.
 OpResult missing_row(OpResult head, std::string diagnosis);

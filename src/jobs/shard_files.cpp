@@ -91,14 +91,15 @@ WholeTensors wholes_of(const Sides& sides) {
   const OpenedSide& reference = sides.reference;
   const auto enter = [&](const std::string& path, int call, const std::vector<int64_t>& shape,
                          const std::function<at::Tensor()>& value) {
-    const auto target = sides.map ? sides.map->find(path) : std::nullopt;
+    const auto target = sides.map ? sides.map->find(path, call) : std::nullopt;
     const Layout layout = target ? target->layout : Layout{};
     if (!layout.view.empty() || !layout.reshape.empty()) return;  // shapes that are not the reference's, permuted
     const at::Tensor wide = layout.fit_candidate(at::scalar_tensor(0).expand(shape), {}).tensor;
     if (!wide.defined()) return;
     std::function<at::Tensor()> laid_out;
     if (value) laid_out = [layout, value] { return layout.to_candidate(value()); };
-    wholes.emplace(std::pair(target ? target->candidate : path, call), WholeTensor{wide.sizes().vec(), laid_out});
+    wholes.emplace(target ? std::pair(target->candidate, target->call) : std::pair(path, call),
+                   WholeTensor{wide.sizes().vec(), laid_out});
   };
   if (reference.program.boundaries.empty())
     for (const CandidateTensor& tensor : reference.tensors) enter(tensor.path, tensor.call, tensor.shape, tensor.load);
@@ -120,8 +121,9 @@ std::map<size_t, size_t> counterparts_of(const Sides& sides) {
   std::map<size_t, size_t> counterparts;
   for (size_t b = 0; b < sides.reference.program.boundaries.size(); ++b) {
     const Boundary& boundary = sides.reference.program.boundaries[b];
-    const auto target = sides.map ? sides.map->find(boundary.path) : std::nullopt;
-    const auto found = names.find({target ? target->candidate : boundary.path, boundary.call});
+    const auto target = sides.map ? sides.map->find(boundary.path, boundary.call) : std::nullopt;
+    const auto found =
+        names.find(target ? std::pair(target->candidate, target->call) : std::pair(boundary.path, boundary.call));
     if (found != names.end() && boundary.comparable) counterparts.emplace(b, found->second);
   }
   return counterparts;

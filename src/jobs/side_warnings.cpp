@@ -48,13 +48,13 @@ void differences(const nlohmann::json& here, const nlohmann::json& there, const 
 std::string idle_rules(const Sides& sides) {
   std::set<std::string> there;
   for (const CandidateTensor& tensor : sides.candidate.tensors) there.insert(tensor.path);
-  std::vector<std::string> names;
-  for (const Boundary& boundary : sides.reference.program.boundaries) names.push_back(boundary.path);
-  for (const CandidateTensor& tensor : sides.reference.tensors) names.push_back(tensor.path);
+  std::vector<NameMap::Name> names;
+  for (const Boundary& boundary : sides.reference.program.boundaries) names.push_back({boundary.path, boundary.call});
+  for (const CandidateTensor& tensor : sides.reference.tensors) names.push_back({tensor.path, tensor.call});
   std::map<int, std::string> idle;  // by line: what it names first
   std::set<int> of_use, all;
-  for (const std::string& name : names)
-    if (const auto target = sides.map->find(name)) {
+  for (const auto& [path, call] : names)
+    if (const auto target = sides.map->find(path, call)) {
       all.insert(target->line);
       there.contains(target->candidate) ? void(of_use.insert(target->line))
                                         : void(idle.emplace(target->line, target->candidate));

@@ -63,7 +63,7 @@ void check_weight_rules(const Sides& sides, const std::filesystem::path& file) {
   if (known.empty()) return;
   std::set<int> of_boundaries;  // lines of rules that are not about weights ("transformer.* = *")
   for (const Boundary& boundary : sides.reference.program.boundaries)
-    if (const auto target = sides.map->find(boundary.path)) of_boundaries.insert(target->line);
+    if (const auto target = sides.map->find(boundary.path, boundary.call)) of_boundaries.insert(target->line);
   for (const std::string& weight : sides.reference.dump->weight_names()) {
     std::vector<NameMap::Target> targets = sides.map->find_parts(weight);
     if (auto whole = sides.map->find(weight)) targets.push_back(std::move(*whole));

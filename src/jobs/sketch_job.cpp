@@ -61,12 +61,13 @@ class SketchJob {
 
   void pair_up() {
     std::map<Key, size_t> names;
-    std::vector<std::string> paths;
+    std::vector<NameMap::Name> named;
     for (size_t c = 0; c < candidate_.size(); ++c) names.emplace(Key(candidate_[c].path, candidate_[c].call), c);
     for (size_t r = 0; r < reference_.size(); ++r) {
-      paths.push_back(reference_[r].path);
-      const auto target = sides_.map ? sides_.map->find(reference_[r].path) : std::nullopt;
-      const auto found = names.find({target ? target->candidate : reference_[r].path, reference_[r].call});
+      const Key own(reference_[r].path, reference_[r].call);
+      named.push_back({own.first, own.second});
+      const auto target = sides_.map ? sides_.map->find(own.first, own.second) : std::nullopt;
+      const auto found = names.find(target ? Key(target->candidate, target->call) : own);
       if (found == names.end()) continue;
       const SketchSideTensor& partner = candidate_[found->second];
       // Another tensor: the same weight in another layout (a port's transposed one), a mask in numbers for booleans.
@@ -76,7 +77,7 @@ class SketchJob {
       partners_[r] = {found->second, target ? target->layout : Layout{}};
       taken_.insert(found->second);
     }
-    if (sides_.map) sides_.map->require_all_used(paths);
+    if (sides_.map) sides_.map->require_all_used(named);
   }
 
   // By reference tensor: is a paired one computed from it? Only a program tells.

@@ -37,8 +37,8 @@ auto members(Is<OpResult> auto& s) {
                   ag);
 }
 auto members(Is<PairedBy> auto& s) {
-  auto& [a, b, c] = s;
-  return std::tie(a, b, c);
+  auto& [a, b, c, d, e] = s;
+  return std::tie(a, b, c, d, e);
 }
 auto members(Is<Logic> auto& s) {
   auto& [a, b, c] = s;

@@ -58,9 +58,10 @@ void broadcast(const Program& reference, const Dump& dump, std::vector<Candidate
   for (CandidateTensor& tensor : tensors) by_name.emplace(std::pair{tensor.path, tensor.call}, &tensor);
   for (const auto& [name, b] : reference.index) {
     const Boundary& boundary = reference.boundaries[b];
-    const auto target = map != nullptr ? map->find(boundary.path) : std::nullopt;
+    const auto target = map != nullptr ? map->find(boundary.path, boundary.call) : std::nullopt;
     if (!boundary.comparable || (target && !target->layout.as_it_is())) continue;
-    const auto tensor = by_name.find({target ? target->candidate : boundary.path, boundary.call});
+    const auto tensor =
+        by_name.find(target ? std::pair(target->candidate, target->call) : std::pair(boundary.path, boundary.call));
     if (tensor != by_name.end()) give_shape(*tensor->second, dump, boundary.value);
   }
 }

@@ -1,6 +1,7 @@
 #include "pair/call_shapes.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "pair/readings.hpp"
 #include "trace/flow.hpp"
@@ -66,6 +67,19 @@ std::map<std::string, CallShapes> by_path(const std::vector<CandidateTensor>& te
   return paths;
 }
 
+// Paths whose calls the map gives one by one: nothing is left to find out of these, nor of what it gives them, which
+// is taken out of `of_port`.
+std::set<std::string> named_by_call(const Program& reference, const NameMap& map,
+                                    std::map<std::string, CallShapes>& of_port) {
+  std::set<std::string> paths;
+  for (const Boundary& b : reference.boundaries)
+    if (const auto target = map.find(b.path, b.call); target && target->of_call) {
+      paths.insert(b.path);
+      of_port.erase(target->candidate);
+    }
+  return paths;
+}
+
 }  // namespace
 
 std::vector<Shape> Calls::of(const std::vector<size_t>& calls) const {
@@ -79,7 +93,10 @@ std::vector<CallShapes> call_shapes(const Program& reference, const std::vector<
                                     const NameMap* map) {
   std::map<std::string, CallShapes> of_port = by_path(tensors);
   std::vector<CallShapes> paths;
+  const std::set<std::string> settled =
+      map != nullptr ? named_by_call(reference, *map, of_port) : std::set<std::string>();
   for (const auto& [name, path] : by_path(reference)) {
+    if (settled.contains(name)) continue;
     const auto target = map != nullptr ? map->find(name) : std::nullopt;
     if (target && !target->layout.as_it_is()) continue;
     const auto there = of_port.find(target ? target->candidate : name);

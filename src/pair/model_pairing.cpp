@@ -14,15 +14,16 @@ const Pair* Pairing::find(const PointKey& candidate) const {
 
 Pairing pair_points(const Program& program, const PortedModel& model, const RecordedPoints& points) {
   const NameMap map = NameMap::parse(model.map(), "the model's map");
-  std::vector<std::string> references;
-  for (const Boundary& b : program.boundaries) references.push_back(b.path);
+  std::vector<NameMap::Name> references;
+  for (const Boundary& b : program.boundaries) references.push_back({b.path, b.call});
   map.require_all_used(references);
   Pairing pairing;
   pairing.marked.assign(program.boundaries.size(), false);
   for (size_t b = 0; b < program.boundaries.size(); ++b) {
     const Boundary& boundary = program.boundaries[b];
-    const auto target = map.find(boundary.path).value_or(NameMap::Target{boundary.path, {}, 0});
-    const PointKey candidate{target.candidate, boundary.call};
+    const auto target =
+        map.find(boundary.path, boundary.call).value_or(NameMap::Target{boundary.path, {}, 0, boundary.call});
+    const PointKey candidate{target.candidate, target.call};
     if (!boundary.comparable || !points.values.count(candidate)) continue;
     if (!pairing.by_candidate.emplace(candidate, pairing.pairs.size()).second) continue;
     pairing.marked[b] = true;

@@ -32,6 +32,14 @@ std::vector<int64_t> integers(const std::string& text, const std::string& where)
   return numbers;
 }
 
+constexpr const char* kRoot = "\"\"";  // the root's result
+
+// What stands behind a name.
+struct Steps {
+  Layout layout;
+  std::string call;  // " call(3)"; "" for all calls
+};
+
 // Takes the trailing `name(…)` off `text`; nullopt when there is none.
 std::optional<std::string> take_call(std::string& text, const std::string& name) {
   const size_t at = text.rfind(" " + name + "(");
@@ -63,10 +71,23 @@ std::vector<int64_t> take_shape(const std::string& inside, const std::string& wh
   return shape;
 }
 
-Layout take_layout(std::string& text, const std::string& where) {
-  Layout layout;
+// A number, or what captures one.
+bool names_call(const std::string& inside) {
+  if (inside.size() > 2 && inside.front() == '{' && inside.back() == '}') return inside.find('}') + 1 == inside.size();
+  return !inside.empty() && inside.size() < 10 &&
+         std::ranges::all_of(inside, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+Steps take_steps(std::string& text, const std::string& where) {
+  Steps steps;
+  Layout& layout = steps.layout;
   for (bool found = true; found;) {
     found = false;
+    if (auto inside = take_call(text, "call")) {
+      if (!names_call(*inside)) throw Error(fmt::format("{}: call({}) must be call(3) or call({{n}})", where, *inside));
+      steps.call = " call(" + *inside + ")";
+      found = true;
+    }
     if (const auto inside = take_call(text, "perm")) {
       layout.permutation = integers(*inside, where);
       if (!is_permutation_of_axes(layout.permutation))
@@ -90,10 +111,12 @@ Layout take_layout(std::string& text, const std::string& where) {
     for (const auto& [name, shape] : {std::pair{"view", &layout.view}, std::pair{"reshape", &layout.reshape}})
       if (const auto inside = take_call(text, name)) *shape = take_shape(*inside, where), found = true;
   }
-  return layout;
+  return steps;
 }
 
 }  // namespace
+
+std::string call_text(int call) { return fmt::format(" call({})", call); }
 
 NameMap::Rule NameMap::parse_rule(const std::string& text, const std::string& where) {
   const size_t equals = text.find(" = ");
@@ -103,13 +126,16 @@ NameMap::Rule NameMap::parse_rule(const std::string& text, const std::string& wh
   rule.text = text;
   std::string left = trim(std::string_view(text).substr(0, equals));
   rule.target = trim(std::string_view(text).substr(equals + 3));
-  rule.layout = take_layout(rule.target, where);
-  const Layout part = take_layout(left, where);
+  const Steps right = take_steps(rule.target, where), own = take_steps(left, where);
+  rule.layout = right.layout;
+  const Layout& part = own.layout;
   if (!part.permutation.empty() || !part.view.empty() || !part.reshape.empty())
     throw Error(fmt::format("{}: only split(…) or slice(…) may stand on the left", where));
   rule.part = part.split || part.slice;
-  if (rule.target == "\"\"") rule.target.clear();  // "" is the root's result
-  const std::string source = left == "\"\"" ? "" : left;
+  rule.of_call = !own.call.empty();
+  if (rule.target == kRoot) rule.target.clear();
+  rule.target += right.call;
+  const std::string source = (left == kRoot ? "" : left) + own.call;
   rule.prefix = source.substr(0, source.find_first_of("*{"));
   std::string regex;
   for (size_t i = 0; i < source.size(); ++i) {
@@ -148,10 +174,12 @@ NameMap NameMap::parse(std::string_view text, const std::string& origin) {
   return map;
 }
 
-std::optional<NameMap::Target> NameMap::apply(const Rule& rule, const std::string& reference) const {
-  if (!reference.starts_with(rule.prefix)) return std::nullopt;
+std::optional<NameMap::Target> NameMap::apply(const Rule& rule, const Name& reference) const {
+  if (rule.of_call && !reference.call) return std::nullopt;
+  const std::string source = rule.of_call ? reference.path + call_text(*reference.call) : reference.path;
+  if (!source.starts_with(rule.prefix)) return std::nullopt;
   std::smatch match;
-  if (!std::regex_match(reference, match, rule.pattern)) return std::nullopt;
+  if (!std::regex_match(source, match, rule.pattern)) return std::nullopt;
   std::string candidate;
   size_t star = 0;
   for (size_t i = 0; i < rule.target.size(); ++i) {
@@ -175,13 +203,20 @@ std::optional<NameMap::Target> NameMap::apply(const Rule& rule, const std::strin
     if (!found)
       throw Error(fmt::format("{}:{}: '{}' on the right has no counterpart on the left", origin_, rule.line, wanted));
   }
-  return Target{candidate, rule.layout, rule.line};
+  const auto call = take_call(candidate, "call");
+  if (call && !(names_call(*call) && call->front() != '{'))
+    throw Error(fmt::format("{}:{}: '{}' is not the number of a call", origin_, rule.line, *call));
+  return Target{candidate, rule.layout, rule.line,
+                call           ? std::stoi(*call)
+                : rule.of_call ? 0
+                               : reference.call.value_or(0),
+                rule.of_call};
 }
 
-std::optional<NameMap::Target> NameMap::find(const std::string& reference) const {
+std::optional<NameMap::Target> NameMap::find(const std::string& reference, std::optional<int> call) const {
   for (auto rule = rules_.rbegin(); rule != rules_.rend(); ++rule)
     if (!rule->part)
-      if (auto target = apply(*rule, reference)) return target;
+      if (auto target = apply(*rule, {reference, call})) return target;
   return std::nullopt;
 }
 
@@ -189,13 +224,13 @@ std::vector<NameMap::Target> NameMap::find_parts(const std::string& reference) c
   std::vector<Target> targets;
   for (const Rule& rule : rules_)
     if (rule.part)
-      if (auto target = apply(rule, reference)) targets.push_back(std::move(*target));
+      if (auto target = apply(rule, {reference})) targets.push_back(std::move(*target));
   return targets;
 }
 
-void NameMap::require_all_used(const std::vector<std::string>& references) const {
+void NameMap::require_all_used(const std::vector<Name>& references) const {
   std::vector<bool> used(rules_.size(), false);
-  for (const std::string& reference : references)
+  for (const Name& reference : references)
     for (size_t r = 0; r < rules_.size(); ++r)
       if (!used[r] && apply(rules_[r], reference)) used[r] = true;
   for (size_t r = 0; r < rules_.size(); ++r)
@@ -204,13 +239,13 @@ void NameMap::require_all_used(const std::vector<std::string>& references) const
                               rules_[r].text));
 }
 
-std::vector<std::string> weights_and_owners(const std::vector<std::string>& weights) {
-  std::vector<std::string> names;
+std::vector<NameMap::Name> weights_and_owners(const std::vector<std::string>& weights) {
+  std::vector<NameMap::Name> names;
   for (const std::string& weight : weights) {
-    names.push_back(weight);
+    names.push_back({weight});
     const size_t dot = weight.find_last_of("./");
-    if (dot != std::string::npos && (names.size() < 2 || names[names.size() - 2] != weight.substr(0, dot)))
-      names.push_back(weight.substr(0, dot));
+    if (dot != std::string::npos && (names.size() < 2 || names[names.size() - 2].path != weight.substr(0, dot)))
+      names.push_back({weight.substr(0, dot)});
   }
   return names;
 }

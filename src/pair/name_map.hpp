@@ -8,6 +8,10 @@
 // `perm` permutes the axes into the reference's, `reshape` reads the result as another shape. -1 once stands for the
 // length that fits. `#` begins a comment. Later lines win.
 //
+// A rule holds for all calls of a path, each with the candidate's call of the same number, unless its left side says
+// `call(3)`, for that one alone, or `call({n})`, for each under its number: "lm_head call({n}) = step{n}.logits". The
+// candidate's tensor is then its call 0, unless the right side says another: "lm_head call(0) = logits call(1)".
+//
 // A rule may also name weights ("h.{i}.attn.q.weight = layers_{i}.q.kernel perm(1,0)") and modules that only hold
 // weights, as `parity-check weights --save-map` writes them; split or slice on the left takes a part of the reference's
 // weight ("h.{i}.attn.c_attn.weight split(1,0,3) = layers_{i}.q.kernel").
@@ -50,12 +54,23 @@ struct Layout {
   std::string text() const;
 };
 
+/// " call(3)", as a rule says behind a name which of its calls it means.
+std::string call_text(int call);
+
 class NameMap {
  public:
   struct Target {
     std::string candidate;
     Layout layout;
     int line = 0;
+    int call = 0;          // the candidate's
+    bool of_call = false;  // by a rule that says which calls it holds for
+  };
+
+  /// What a rule may name: a value of one call, or a weight, which has none.
+  struct Name {
+    std::string path;
+    std::optional<int> call = {};
   };
 
   NameMap() = default;
@@ -63,14 +78,14 @@ class NameMap {
   static NameMap parse(std::string_view text, const std::string& origin);
 
   /// The last rule that matches, applied; nullopt when none does.
-  std::optional<Target> find(const std::string& reference) const;
+  std::optional<Target> find(const std::string& reference, std::optional<int> call = std::nullopt) const;
 
   /// Of every rule that takes a part of `reference` (a fused weight), in their order; `find` never uses those.
   std::vector<Target> find_parts(const std::string& reference) const;
 
   /// Throws Error naming the first rule that `find` never used for any of `references`: a misspelt rule must not pass
   /// silently.
-  void require_all_used(const std::vector<std::string>& references) const;
+  void require_all_used(const std::vector<Name>& references) const;
 
  private:
   struct Rule {
@@ -78,17 +93,18 @@ class NameMap {
     std::regex pattern;
     std::vector<std::string> captures;  // "*" or the name, by group
     Layout layout;
-    bool part = false;  // split or slice on the left
+    bool part = false;     // split or slice on the left
+    bool of_call = false;  // `pattern` and `prefix` are of "path call(3)"
     int line = 0;
   };
   static Rule parse_rule(const std::string& text, const std::string& where);
-  std::optional<Target> apply(const Rule& rule, const std::string& reference) const;
+  std::optional<Target> apply(const Rule& rule, const Name& reference) const;
 
   std::vector<Rule> rules_;
   std::string origin_;
 };
 
 /// The names of weights and of the modules that hold them: what rules may name besides boundaries.
-std::vector<std::string> weights_and_owners(const std::vector<std::string>& weights);
+std::vector<NameMap::Name> weights_and_owners(const std::vector<std::string>& weights);
 
 }  // namespace parity

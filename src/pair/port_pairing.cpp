@@ -87,8 +87,8 @@ class Pairer {
   std::optional<PortPair> find(size_t b) const {
     const Boundary& boundary = reference_.boundaries[b];
     if (map_ != nullptr)
-      if (const auto target = map_->find(boundary.path)) {
-        const auto found = by_key_.find({target->candidate, boundary.call});
+      if (const auto target = map_->find(boundary.path, boundary.call)) {
+        const auto found = by_key_.find({target->candidate, target->call});
         if (found == by_key_.end()) return std::nullopt;
         return PortPair{b, found->second, as_mapped(target->layout, b, found->second), 1,
                         fmt::format("map line {}", target->line)};
@@ -129,14 +129,15 @@ class Pairer {
     for (const Leaf& leaf : reference_.leaves)
       for (const std::string& name : leaf.names)
         if (name.starts_with("weights/")) paths.push_back(name.substr(8));
-    paths = weights_and_owners(paths);
-    const bool only_weights = !paths.empty();
-    for (const Boundary& b : reference_.boundaries) paths.push_back(b.path);
-    map_->require_all_used(paths);
+    std::vector<NameMap::Name> names = weights_and_owners(paths);
+    const bool only_weights = !names.empty();
+    for (const Boundary& b : reference_.boundaries) names.push_back({b.path, b.call});
+    map_->require_all_used(names);
     size_t named = 0, used = 0;
     for (const Boundary& b : reference_.boundaries)
-      if (const auto target = map_->find(b.path)) ++named, used += by_key_.contains({target->candidate, b.call});
-    if (used == 0 && !(named == 0 && only_weights) && !paths.empty())
+      if (const auto target = map_->find(b.path, b.call))
+        ++named, used += by_key_.contains({target->candidate, target->call});
+    if (used == 0 && !(named == 0 && only_weights) && !names.empty())
       throw Error("the map gives no candidate tensor that the candidate has; see: parity-check inspect CAND");
   }
 

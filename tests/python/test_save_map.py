@@ -1,4 +1,5 @@
 """compare --save-map: the pairs of a run as a map, and what has no counterpart, to be filled in."""
+import itertools
 import json
 import re
 
@@ -46,6 +47,23 @@ def record(tmp_path, name=renamed, kept=lambda path: True, change=lambda path, v
             if path and path != "layers" and kept(path):
                 module.register_forward_hook(lambda _, __, out, path=path: (w.write(name(path), change(path, out)), None)[1])
         model(x)
+
+
+def record_calls(tmp_path, name, calls=3, kept=lambda path, call: True, change=lambda path, call, value: value):
+    """The model runs so many times; the candidate's tensors are named by path, call and their number, in the order in which they are there."""
+    torch.manual_seed(0)
+    model, inputs = Model().eval(), [torch.randn(3, 7, 24) for _ in range(calls)]
+    with torch.no_grad(), parity_probe.record(model, tmp_path / "ref.h5", level="module"):
+        for x in inputs:
+            model(x)
+    numbers = itertools.count()
+    with torch.no_grad(), parity_probe.Writer(tmp_path / "cand.h5") as w:
+        for call, x in enumerate(inputs):
+            hooks = [module.register_forward_hook(lambda _, __, out, path=path: (w.write(name(path, call, next(numbers)), change(path, call, out)) if kept(path, call) else None, None)[1])
+                     for path, module in model.named_modules() if path != "layers"]
+            model(x)
+            for hook in hooks:
+                hook.remove()
 
 
 def compare(tmp_path, *options, status=0):
@@ -111,6 +129,36 @@ def test_tensors_without_a_program(tmp_path):
         reports.append(json.loads((tmp_path / "r.json").read_text()))
     assert rules(tmp_path / "pairs.map") == ["h.{i}.q = block_{i}.query perm(1,0)", "h.{i}.k = block_{i}.key perm(1,0)"]
     assert len(rows(reports[0])) == 6 and rows(reports[0]) == rows(reports[1])
+
+
+def test_calls_of_a_port_that_numbers_its_tensors(tmp_path):
+    record_calls(tmp_path, lambda path, call, number: f"t{number}")
+    first, _ = compare(tmp_path, "--save-map", tmp_path / "pairs.map")
+    assert len(rows(first)) == 54 and {r[1] for r in rows(first)} == {0, 1, 2}
+    written = rules(tmp_path / "pairs.map")
+    assert "layers.0.norm call(1) = t18" in written and '"" call(2) = t53' in written and len(written) == 54
+    assert rows(compare(tmp_path, "--map", tmp_path / "pairs.map")[0]) == rows(first)
+    (tmp_path / "wrong.map").write_text("layers.0.norm call(1) = t19\n")
+    report, _ = compare(tmp_path, "--map", tmp_path / "wrong.map", status=1)
+    assert (report["first_divergence"]["path"], report["first_divergence"]["call"]) == ("layers.0.norm", 1)
+
+
+def test_calls_of_a_port_that_names_its_steps(tmp_path):
+    record_calls(tmp_path, lambda path, call, number: f"step{call}/{renamed(path) or 'all'}", kept=lambda path, call: path)
+    first, _ = compare(tmp_path, "--save-map", tmp_path / "pairs.map")
+    written = rules(tmp_path / "pairs.map")
+    assert "layers.{i}.norm call({n}) = step{n}/blk-{i}.a" in written and len(written) == 5
+    assert rows(compare(tmp_path, "--map", tmp_path / "pairs.map")[0]) == rows(first)
+
+
+def test_calls_that_have_no_counterpart_are_not_given_one(tmp_path):
+    other = torch.linspace(-1, 1, 60).reshape(5, 12)
+    record_calls(tmp_path, lambda path, call, number: f"step{call}/{renamed(path)}", kept=lambda path, call: path,
+                 change=lambda path, call, value: other if (path, call) == ("layers.2.up", 1) else value)
+    first, _ = compare(tmp_path, "--save-map", tmp_path / "pairs.map")
+    assert "layers.2.up call(0) = step0/blk-2.b" in rules(tmp_path / "pairs.map")
+    again, _ = compare(tmp_path, "--map", tmp_path / "pairs.map")
+    assert rows(again) == rows(first) and ("layers.2.up", 1) not in {r[:2] for r in rows(again)}
 
 
 def test_names_that_no_map_can_hold(tmp_path):
