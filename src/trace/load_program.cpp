@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <tuple>
 
 #include "core/dtype_kind.hpp"
@@ -274,6 +275,10 @@ at::Tensor stored_value(const Dump& dump, const Value& value) {
                             value.key, dtype_name(tensor.scalar_type()), fmt::join(tensor.sizes(), ", "),
                             dtype_name(value.dtype), fmt::join(value.shape, ", ")));
   return tensor;
+}
+
+bool Leaf::is_weight() const {
+  return std::ranges::any_of(names, [](const std::string& name) { return name.starts_with("weights/"); });
 }
 
 bool Leaf::is_recorded_input() const {

@@ -95,6 +95,8 @@ struct Leaf {
 
   /// An input of the model whose values are stored.
   bool is_recorded_input() const;
+  /// A parameter or a buffer.
+  bool is_weight() const;
 };
 
 /// A place where the reference's value has a name and can be compared or replaced.

@@ -34,3 +34,13 @@ def test_positions_that_are_late_behind_the_prompt(layout, tmp_path):
 def test_a_right_port_has_nothing_red(make, layout, tmp_path):
     report, _ = nameless.compare(*recorded(make, tmp_path, LAYOUTS[layout])[:2], tmp_path / "report")
     assert not report["first_divergence"] and not report["counts"]["fail"] + report["counts"]["shape"], report["counts"]
+
+
+def test_late_positions_of_a_single_token_are_named(tmp_path):
+    """Positions by frequencies are no learned gain: one position more was named `one plus forgotten`. The port recorded no angles."""
+    reference, port = run_in_chunks(granite(), tmp_path / "reference.h5", CHUNKS), run_in_chunks(granite(), tmp_path / "port.h5", CHUNKS, late=1)
+    nameless.rewrite(port, tmp_path / "candidate.h5", lambda _, path: path, lambda path: path.endswith(("o_proj", "lm_head")), lambda path, array: array)
+    report, _ = nameless.compare(reference, tmp_path / "candidate.h5", tmp_path / "report")
+    first = report["first_divergence"]
+    assert (first["path"], first["call"]) == ("model.layers.0.self_attn.o_proj", 1), first
+    assert first["diagnosis"].startswith("position off by one (positions + 1 at model.rotary_emb/"), first["diagnosis"]

@@ -36,9 +36,7 @@ Rewrite only(const char* operand) {
 bool is_table(const ProgramIndex& program, int64_t id) {
   const Value* value = program.value(id);
   const Leaf* leaf = program.leaf_behind(id, 2);
-  if (value == nullptr || leaf == nullptr) return false;
-  const auto is_weight = [](const std::string& name) { return name.starts_with("weights/"); };
-  if (std::none_of(leaf->names.begin(), leaf->names.end(), is_weight)) return false;
+  if (value == nullptr || leaf == nullptr || !leaf->is_weight()) return false;
   const size_t rank = value->shape.size();
   return rank >= 2 && value->shape[rank - 2] > 2 && value->shape[rank - 1] > 1;
 }
@@ -87,6 +85,17 @@ void bias_not_scaled(const ProgramIndex& program, int index, double factor, Hypo
             });
 }
 
+// Which factor is a learned gain: a weight, of something that has the product's size already. The frequencies of a
+// rotary embedding, by positions, are none.
+const char* gain_of(const ProgramIndex& program, int index, int64_t left, int64_t right) {
+  const int64_t whole = program.op(index).outputs[0]->elements();
+  const auto scales = [&](int64_t one, int64_t other) {
+    const Leaf* leaf = program.leaf(one);
+    return leaf != nullptr && leaf->is_weight() && elements(program, other) == whole;
+  };
+  return scales(right, left) ? "other" : scales(left, right) ? "self" : nullptr;
+}
+
 void product(const ProgramIndex& program, int index, Hypotheses& to) {
   const int64_t left = program.argument(index, 0), right = program.argument(index, 1);
   if (const auto factor = program.number(index, 1); factor && *factor != 1 && holds_floats(program, left)) {
@@ -97,13 +106,13 @@ void product(const ProgramIndex& program, int index, Hypotheses& to) {
   }
   if (left < 0 || right < 0 || !holds_floats(program, left) || !holds_floats(program, right)) return;
   const int64_t n = elements(program, left), m = elements(program, right);
-  const bool gain = program.leaf(left) != nullptr || program.leaf(right) != nullptr;
-  const char* name = gain ? "missing norm gain" : "gate missing";
+  const char* weight = gain_of(program, index, left, right);
+  const bool leaf = program.leaf(left) != nullptr || program.leaf(right) != nullptr;
+  const char* name = weight != nullptr ? "missing norm gain" : leaf ? "gain" : "gate missing";
   if (n >= m) add_fault(to, program, index, name, "second factor left out", only("self"));
   if (m >= n) add_fault(to, program, index, name, "first factor left out", only("other"));
-  if (gain && n != m)
-    add_fault(to, program, index, "one plus forgotten", "gain is weight + 1 on one side", [n, m](OpCall& call) {
-      const char* weight = n < m ? "self" : "other";
+  if (weight != nullptr)
+    add_fault(to, program, index, "one plus forgotten", "gain is weight + 1 on one side", [weight](OpCall& call) {
       call.set(weight, call.tensor(weight) + 1);
       return call.run_again();
     });

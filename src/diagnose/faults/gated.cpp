@@ -14,10 +14,6 @@ namespace {
 
 constexpr const char* kExchanged = "gate and up exchanged";
 constexpr size_t kLongestActivation = 16;  // ops: GELU written out has eight
-bool is_parameter(const Leaf& leaf) {
-  return std::any_of(leaf.names.begin(), leaf.names.end(),
-                     [](const std::string& name) { return name.starts_with("weights/"); });
-}
 
 // What a value is made from, element by element.
 struct Origins {
@@ -34,7 +30,7 @@ Origins origins_of(const ProgramIndex& program, int64_t value) {
     const int made = program.producer(id);
     if (made < 0 || !is_elementwise(program.op(made))) {
       const Leaf* leaf = program.leaf(id);
-      if (leaf == nullptr || !is_parameter(*leaf)) found.ids.insert(id);
+      if (leaf == nullptr || !leaf->is_weight()) found.ids.insert(id);
       continue;
     }
     found.activated = found.activated || is_activation_op(program.op(made));

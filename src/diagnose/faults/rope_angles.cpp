@@ -84,6 +84,15 @@ at::Tensor not_scaled_of(const at::Tensor& angles, double base) {
   return angles * (law / f.each);
 }
 
+// What one position more adds: the difference of the first two; of one alone, a token that is decoded, the angles over
+// the first of them, whose frequency is 1 where none is scaled.
+at::Tensor one_further(const at::Tensor& angles) {
+  if (angles.size(-2) > 1) return Frequencies::step_of(angles);
+  const at::Tensor first = angles.narrow(-1, 0, 1);
+  if (first.eq(0).any().item<bool>()) throw std::runtime_error("position 0 says nothing of frequencies");
+  return angles / first;
+}
+
 struct AngleChange {
   const char* fault;
   std::string what;
@@ -93,11 +102,12 @@ struct AngleChange {
 };
 
 std::vector<AngleChange> angle_changes(const std::vector<int64_t>& shape) {
-  const auto step = Frequencies::step_of;
+  const bool times = shape.size() == 2;
+  const auto step = times ? Frequencies::step_of : one_further;
   std::vector<AngleChange> changes{
       {"position off by one", "positions + 1", [step](const at::Tensor& a) { return a + step(a); }},
       {"position off by one", "positions - 1", [step](const at::Tensor& a) { return a - step(a); }}};
-  if (shape.size() == 2)  // a time for each sample, by frequencies of which the first is 1
+  if (times)  // a time for each sample, by frequencies of which the first is 1
     for (const int64_t by : {-1, 1})
       changes.push_back({"position off by one", fmt::format("times {:+d}", by),
                          [by](const at::Tensor& a) { return a + by * a / a.narrow(-1, 0, 1); }});
