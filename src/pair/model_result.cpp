@@ -1,7 +1,8 @@
 #include "pair/model_result.hpp"
 
 #include <algorithm>
-#include <optional>
+#include <map>
+#include <set>
 
 #include "pair/limits.hpp"
 #include "pair/links.hpp"
@@ -13,20 +14,37 @@ bool is_result(const Boundary& boundary) {
   return boundary.comparable && (boundary.path.empty() || boundary.path.starts_with("["));
 }
 
-// The only one left of this size, if it lies behind all that is paired.
-std::optional<size_t> only_one_left(const PortPairing& pairing, const std::vector<CandidateTensor>& candidate,
-                                    const Value& value) {
-  std::optional<size_t> only;
-  for (const size_t c : pairing.unmatched) {
-    if (candidate[c].of_op || c10::multiply_integers(candidate[c].shape) != value.elements()) continue;
-    if (only) return std::nullopt;
-    only = c;
-  }
-  const bool behind = only && std::all_of(pairing.pairs.begin(), pairing.pairs.end(),
-                                          [&](const PortPair& pair) { return pair.candidate < *only; });
-  const bool fits =
-      behind && (!pairing.pairs.empty() || candidate[*only].shape == value.shape || *only + 1 == candidate.size());
-  return fits ? only : std::nullopt;
+// Of one size: results that nothing covers, and tensors that nothing has. As many of each (one of each call, in a loop
+// over tokens) are paired in their order.
+struct Left {
+  std::vector<size_t> results, tensors;
+};
+
+std::map<int64_t, Left> left_by_size(const PortPairing& pairing, const Program& reference,
+                                     const std::vector<CandidateTensor>& candidate) {
+  std::map<int64_t, Left> left;
+  const std::vector<bool> covered = reference.covered_by(pairing.marked);
+  std::set<int64_t> values;  // one may be a result twice
+  for (size_t b = 0; b < reference.boundaries.size(); ++b)
+    if (const Value& value = reference.boundaries[b].value;
+        is_result(reference.boundaries[b]) && !covered[b] && values.insert(value.id).second)
+      left[value.elements()].results.push_back(b);
+  for (const size_t c : pairing.unmatched)
+    if (!candidate[c].of_op) left[c10::multiply_integers(candidate[c].shape)].tensors.push_back(c);
+  return left;
+}
+
+// Behind all that is paired before the result, and before all that is paired behind it.
+bool in_order(const PortPairing& pairing, size_t result, size_t tensor) {
+  return std::ranges::all_of(
+      pairing.pairs, [&](const PortPair& pair) { return (pair.boundary < result) == (pair.candidate < tensor); });
+}
+
+// A module that returns the result, or the result itself.
+size_t first_of(const Value& value, const Program& reference, size_t result) {
+  for (size_t b = 0; b < result; ++b)
+    if (reference.boundaries[b].value.id == value.id && reference.boundaries[b].comparable) return b;
+  return result;
 }
 
 Layout layout_of(const NamedTensor* reference, const NamedTensor* candidate, const std::vector<int64_t>& shape) {
@@ -41,21 +59,21 @@ Layout layout_of(const NamedTensor* reference, const NamedTensor* candidate, con
 
 void pair_result(PortPairing& pairing, const Program& reference, const std::vector<CandidateTensor>& candidate,
                  const Prints& here, const Prints& there) {
-  std::vector<bool> covered = reference.covered_by(pairing.marked);
-  for (size_t result = 0; result < reference.boundaries.size(); ++result) {
-    if (!is_result(reference.boundaries[result]) || covered[result]) continue;
-    const Value& value = reference.boundaries[result].value;
-    const auto found = only_one_left(pairing, candidate, value);
-    if (!found) continue;
-    size_t first = result;
-    for (size_t b = 0; b < result; ++b)  // a module that returns it
-      if (reference.boundaries[b].value.id == value.id && reference.boundaries[b].comparable)
-        first = std::min(first, b);
-    Layout layout;
-    if (candidate[*found].shape != value.shape) layout = layout_of(here.find(result), there.find(*found), value.shape);
-    pairing.add(
-        {first, *found, layout, kPairLimits.trial.by_size, "the only tensor left of its size, behind all others", 1});
-    covered = reference.covered_by(pairing.marked);
+  const bool alone = pairing.pairs.empty();
+  for (const auto& [size, left] : left_by_size(pairing, reference, candidate)) {
+    if (left.results.size() != left.tensors.size()) continue;
+    for (size_t i = 0; i < left.results.size(); ++i) {
+      const size_t result = left.results[i], c = left.tensors[i];
+      const Value& value = reference.boundaries[result].value;
+      const bool fits = !alone || candidate[c].shape == value.shape || left.tensors.back() + 1 == candidate.size();
+      if (!fits || !in_order(pairing, result, c)) continue;
+      Layout layout;
+      if (candidate[c].shape != value.shape) layout = layout_of(here.find(result), there.find(c), value.shape);
+      pairing.add({first_of(value, reference, result), c, layout, kPairLimits.trial.by_size,
+                   left.results.size() == 1 ? "the only tensor left of its size, behind all others"
+                                            : "the only tensors left of their size, in their order",
+                   1});
+    }
   }
 }
 

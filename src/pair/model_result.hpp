@@ -7,10 +7,11 @@
 
 namespace parity {
 
-/// Pairs each of the model's results, whatever it holds, where one tensor of the candidate is left of its size and lies
-/// behind all that is paired; where nothing is, it must have the result's shape or be the candidate's last (logits
-/// alone, their batch and tokens merged or exchanged: `here`, the reference's own values, and `there` say how). Leaves
-/// out results that a pair covers.
+/// Pairs the model's results of one size (one of each call, in a loop over tokens), whatever they hold, where as many
+/// tensors of the candidate are left of that size, in their order, and each lies behind what is paired before it; where
+/// nothing is paired, it must have the result's shape or be among the candidate's last (logits alone, their batch and
+/// tokens merged or exchanged: `here`, the reference's own values, and `there` say how). Leaves out results that a pair
+/// covers.
 void pair_result(PortPairing& pairing, const Program& reference, const std::vector<CandidateTensor>& candidate,
                  const Prints& here, const Prints& there);
 

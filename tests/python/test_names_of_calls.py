@@ -44,3 +44,15 @@ def test_late_positions_of_a_single_token_are_named(tmp_path):
     first = report["first_divergence"]
     assert (first["path"], first["call"]) == ("model.layers.0.self_attn.o_proj", 1), first
     assert first["diagnosis"].startswith("position off by one (positions + 1 at model.rotary_emb/"), first["diagnosis"]
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+@pytest.mark.parametrize("alone", [False, True])
+def test_the_logits_of_each_call_are_compared(wrong, alone, tmp_path):
+    """Logits that are scaled have no content in common: as many of their size are left as there are calls. They were left out, and the report said that no op is wrong."""
+    reference, port = run_in_chunks(gpt2(), tmp_path / "reference.h5", CHUNKS), run_in_chunks(gpt2(), tmp_path / "port.h5", CHUNKS)
+    nameless.rewrite(port, tmp_path / "candidate.h5", nameless.numbered(), lambda path: path == "lm_head" or not (alone or path == "" or path.startswith("op ")),
+                     lambda path, array: array / 8 if wrong and path == "lm_head" else array)
+    report, _ = nameless.compare(reference, tmp_path / "candidate.h5", tmp_path / "report")
+    assert report["verdict"] == ("fail" if wrong else "pass"), report["counts"]
+    assert [op["call"] for op in report["ops"] if op["verdict"] == "fail"] == ([0, 1, 2] if wrong else []), report["counts"]
