@@ -1,6 +1,8 @@
 // The eps of norms in ports: far below a rounding it is known by the elements that round otherwise.
 #include <doctest/doctest.h>
 
+#include <cmath>
+
 #include "program_file.hpp"
 
 namespace parity {
@@ -37,7 +39,46 @@ OpResult layer_norm_with(const NormCase& c, double recorded, double ported) {
   return judged_result(file, layer_norm_of(x, ported)[0]);
 }
 
+// (1, channels, height, width) in two passes, each sum in one fp32 variable, as a plain loop takes it.
+at::Tensor group_norm_in_order(const at::Tensor& x, int64_t groups, float eps) {
+  const at::Tensor rows = x.reshape({groups, -1}).clone();
+  const int64_t n = rows.size(1);
+  for (int64_t g = 0; g < groups; ++g) {
+    float* row = rows[g].data_ptr<float>();
+    float sum = 0, squares = 0;
+    for (int64_t i = 0; i < n; ++i) sum += row[i];
+    const float mean = sum / static_cast<float>(n);
+    for (int64_t i = 0; i < n; ++i) squares += (row[i] - mean) * (row[i] - mean);
+    const float scale = 1 / std::sqrt(squares / static_cast<float>(n) + eps);
+    for (int64_t i = 0; i < n; ++i) row[i] = (row[i] - mean) * scale;
+  }
+  return rows.reshape(x.sizes());
+}
+
+OpResult group_norm_with(int seed, double recorded, float ported) {
+  constexpr int64_t kGroups = 8;
+  at::manual_seed(static_cast<uint64_t>(seed));
+  ProgramFile file("group-norm-eps.h5");
+  const at::Tensor x = at::randn({1, 32, 16, 16}) * (.3 + .2 * seed) + .5;
+  const auto [y, mean, root] = at::native_group_norm(x, {}, {}, 1, 32, 256, kGroups, recorded);
+  file.op("aten::native_group_norm", {ref(file.leaf(x)), nullptr, nullptr, 1, 32, 256, kGroups, recorded},
+          {y, mean, root});
+  return judged_result(file, group_norm_in_order(x, kGroups, ported));
+}
+
 }  // namespace
+
+TEST_CASE("norm eps: sums of a thousand terms in one variable are none, in a group norm") {
+  for (int seed = 0; seed < 24; ++seed) {
+    CAPTURE(seed);
+    const OpResult row = group_norm_with(seed, 1e-6, 1e-6F);
+    CAPTURE(row.diagnosis);
+    CHECK(row.verdict == Verdict::pass);
+  }
+  const OpResult row = group_norm_with(3, 1e-6, 1e-4F);
+  CHECK(row.verdict == Verdict::fail);
+  CHECK(row.diagnosis.starts_with("norm eps"));
+}
 
 TEST_CASE("norm eps: one that turns one element in two hundred over is named, in bf16 and in fp32") {
   for (const at::ScalarType dtype : {at::kBFloat16, at::kFloat}) {

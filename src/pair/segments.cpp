@@ -28,7 +28,7 @@ const std::vector<int64_t>* shape_of_argument(const Op& op, size_t index, const 
   return found == shapes.end() || found->second.empty() ? nullptr : &found->second;
 }
 
-enum class Sums { last_axis, mat1_last_axis, weight_per_output, whole_over_result };
+enum class Sums { last_axis, mat1_last_axis, weight_per_output, whole_over_result, whole_over_statistics };
 
 struct SummingOp {
   std::string_view kind;
@@ -45,9 +45,9 @@ constexpr std::array kSumming{
     SummingOp{"mean", Sums::whole_over_result},
     SummingOp{"var", Sums::whole_over_result},
     SummingOp{"var_mean", Sums::whole_over_result},
-    SummingOp{"native_layer_norm", Sums::last_axis},
-    SummingOp{"_fused_rms_norm", Sums::last_axis},
-    SummingOp{"native_group_norm", Sums::last_axis},
+    SummingOp{"native_layer_norm", Sums::whole_over_statistics},
+    SummingOp{"_fused_rms_norm", Sums::whole_over_statistics},
+    SummingOp{"native_group_norm", Sums::whole_over_statistics},
     SummingOp{"linalg_vector_norm", Sums::whole_over_result},
     SummingOp{"cumsum", Sums::last_axis},
 };
@@ -65,8 +65,11 @@ int64_t sum_length(const Op& op, const Shapes& shapes) {
   if (shape == nullptr) return 1;
   if (found->sums == Sums::weight_per_output)
     return c10::multiply_integers(*shape) / std::max<int64_t>(1, shape->front());
-  if (found->sums != Sums::whole_over_result) return shape->back();
-  const int64_t results = op.outputs.empty() || !op.outputs[0] ? 1 : std::max<int64_t>(1, op.outputs[0]->elements());
+  if (found->sums == Sums::last_axis || found->sums == Sums::mat1_last_axis) return shape->back();
+  const size_t sums = found->sums == Sums::whole_over_statistics ? 1 : 0;  // mean and rstd stand behind the result
+  if (sums == 1 && (op.outputs.size() < 2 || !op.outputs[1])) return shape->back();
+  const int64_t results =
+      op.outputs.empty() || !op.outputs[sums] ? 1 : std::max<int64_t>(1, op.outputs[sums]->elements());
   return std::max<int64_t>(1, c10::multiply_integers(*shape) / results);
 }
 
