@@ -137,19 +137,18 @@ std::optional<BoundaryEvent> PortFindings::under(const OpResult& row, const Boun
                                                  const Finding& finding) {
   const std::optional<Stretch> stretch = stretch_before(row, event, value, before);
   if (!stretch) return std::nullopt;
-  const auto is = [&](const FaultHypothesis& h) { return h.fault == finding.fault && h.detail == finding.detail; };
-  for (const Hypotheses* tried : {&arithmetic_, &hypotheses_}) {
-    const auto change = std::find_if(tried->begin(), tried->end(), is);
-    if (change == tried->end() || change->deviation.rewrites.empty()) continue;
-    BoundaryEvent changed{event.boundary, search_.under(*stretch, *change), event.deviating};
-    if (changed.computed.empty()) return std::nullopt;
-    // The other named changes are put beside it, to first order.
-    for (DeviatingValue& d : changed.deviating) {
-      const size_t lane = hypotheses_[d.deviation].deviation.lane;
-      d.value = raised(d.value) - raised(event.computed[lane]) + raised(changed.computed[lane]);
+  for (const Hypotheses* tried : {&arithmetic_, &hypotheses_})
+    for (const FaultHypothesis& h : *tried) {
+      if (h.fault != finding.fault || h.detail != finding.detail || h.deviation.rewrites.empty()) continue;
+      BoundaryEvent changed{event.boundary, search_.under(*stretch, h), event.deviating};
+      if (changed.computed.empty()) continue;  // an op of this name in another call
+      // The other named changes are put beside it, to first order.
+      for (DeviatingValue& d : changed.deviating) {
+        const size_t lane = hypotheses_[d.deviation].deviation.lane;
+        d.value = raised(d.value) - raised(event.computed[lane]) + raised(changed.computed[lane]);
+      }
+      return changed;
     }
-    return changed;
-  }
   return std::nullopt;
 }
 

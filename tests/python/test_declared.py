@@ -125,3 +125,34 @@ def test_a_wrong_formula_in_another_dtype_is_not_a_rounding(scale, tmp_path):
     assert red["probabilities"]["gate"] == ("dtype_path" if scale == .3 else "logic"), red
     report, red = judged(tmp_path / "reference.h5", tmp_path / "port.h5", tmp_path, "--accept-path", "probabilities")
     assert ("probabilities" in red) == (scale != .3), red
+
+
+class RMSNorm(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(1 + .2 * torch.randn(WIDTH))
+
+    def forward(self, x):
+        return self.weight * self.normed(x).to(x.dtype)
+
+    @staticmethod
+    def normed(x):
+        x = x.float()
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-5)
+
+
+def test_it_is_declared_in_every_call(tmp_path):
+    """A prompt and three tokens, the normalised value kept wide in each: ops of all calls have one name."""
+    torch.manual_seed(0)
+    norm, inputs = RMSNorm().bfloat16(), [torch.randn(1, tokens, WIDTH).bfloat16() for tokens in (12, 2, 2, 2)]
+    with torch.no_grad(), parity_probe.record(norm, tmp_path / "reference.h5"):
+        for x in inputs:
+            norm(x)
+    with torch.no_grad(), parity_probe.Writer(tmp_path / "port.h5") as writer:
+        for x in inputs:
+            writer.write("", (norm.weight.float() * norm.normed(x)).bfloat16())
+    report, red = judged(tmp_path / "reference.h5", tmp_path / "port.h5", tmp_path)
+    named = [op["call"] for op in report["ops"] if "missing rounding (_to_copy kept wide" in op["diagnosis"]]
+    assert named == [0, 1, 2, 3], [op["diagnosis"] for op in report["ops"]]
+    report, red = judged(tmp_path / "reference.h5", tmp_path / "port.h5", tmp_path, "--accept-path", "missing rounding: _to_copy kept wide")
+    assert report["verdict"] == "pass" and not red, [op["diagnosis"] for op in report["ops"] if op["verdict"] == "fail"]
