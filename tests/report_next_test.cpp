@@ -73,6 +73,11 @@ TEST_CASE("next: blame when no op is wrong and the output differs by more than a
   Report r = green_pair();
   r.ops[0].free->rel_l2 = .02;
   CHECK(commands(r) == List{"parity-check blame 'ref.h5' 'it'\\''s.h5' --map 'my map.txt'"});
+  CHECK(next_steps(r)[0].why.starts_with("no op is wrong, and the output differs by 0.02"));
+  r.ops.push_back(r.ops[0]);
+  r.ops[1].verdict = Verdict::missing;  // the result, perhaps
+  CHECK(next_steps(r)[0].why.starts_with("no op that was compared is wrong, and the last one differs by 0.02"));
+  r.ops.pop_back();
   r.ops[0].oracle.reset();  // tensor sets: nothing can be replayed
   CHECK(commands(r).empty());
 }

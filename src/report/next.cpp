@@ -145,15 +145,16 @@ void no_op_is_wrong(const Report& report, Steps& steps) {
                    output, alone)});
 }
 
-/// All ops are right by themselves, and yet the output differs.
+/// All ops are right by themselves, and yet the output differs; or those that were compared, and the last of them.
 void blame(const Report& report, Steps& steps) {
   if (first_divergence(report) != nullptr || !two_files(report) || !holds_program(report)) return;
   for (const Cell& cell : matrix(report)) {
     const double rounding = cell.dtype == "bf16" || cell.dtype == "fp16" ? kRounding[0] : kRounding[1];
     if (cell.free_output.value_or(0) <= rounding) continue;
+    const char* what = overall(report) == Verdict::pass ? "no op is wrong, and the output differs"
+                                                        : "no op that was compared is wrong, and the last one differs";
     steps.push_back({pair_command(report, "blame"),
-                     fmt::format("no op is wrong, and the output differs by {:.2g}: which ops' roundings it comes from",
-                                 *cell.free_output)});
+                     fmt::format("{} by {:.2g}: which ops' roundings it comes from", what, *cell.free_output)});
     return;
   }
 }
