@@ -150,7 +150,7 @@ class PlainJob {
 
 void compare_whole(OpResult& row, const at::Tensor& reference, const at::Tensor& candidate) {
   row.free = measure(reference, candidate);
-  judge_plain(row, reference.scalar_type(), dtype_beside(reference, candidate));
+  judge_plain(row, reference.scalar_type(), effective_dtype(candidate, reference.scalar_type()));
   // Here everything is one pass over each tensor, and the histogram took 6 % of it (where programs are replayed .02 %).
   if (row.verdict != Verdict::pass) add_spread(row, reference, candidate);
 }

@@ -119,7 +119,7 @@ std::optional<SettledRows> settled_rows(const LocalValues& v, const Errors& whol
 Evidence measure_local(const LocalValues& v) {
   Evidence e;
   e.reference_dtype = v.recorded.scalar_type();
-  e.candidate_dtype = dtype_beside(v.recorded, v.candidate);
+  e.candidate_dtype = effective_dtype(v.candidate, e.reference_dtype);
   e.forced = measure(v.recorded, v.candidate);
   if (!at::isFloatingType(e.reference_dtype) && !at::isComplexType(e.reference_dtype)) {
     if (!at::isFloatingType(v.candidate.scalar_type()) && v.recorded.numel() > 0)
@@ -129,7 +129,7 @@ Evidence measure_local(const LocalValues& v) {
   e.oracle = measure_against_oracle(v.oracle, v.recorded, v.candidate);
   static_cast<Errors&>(e) = errors_of(v, e.oracle);
   e.settled = settled_rows(v, e);
-  if (e.reference_dtype == at::kFloat && e.candidate_dtype == at::kFloat && v.candidate.scalar_type() == at::kFloat)
+  if (e.reference_dtype == at::kFloat && e.candidate_dtype == at::kFloat)
     e.narrower = held_by_half(v.recorded, v.candidate);
   measure_gain(e, v);
   measure_null(e, v);
@@ -142,11 +142,6 @@ at::ScalarType effective_dtype(const at::Tensor& values, at::ScalarType narrow) 
   const bool narrower = (is_half(narrow) && (dtype == at::kFloat || dtype == at::kDouble)) ||
                         (narrow == at::kFloat && dtype == at::kDouble);
   return narrower && all_held_by(values, narrow) ? narrow : dtype;
-}
-
-at::ScalarType dtype_beside(const at::Tensor& reference, const at::Tensor& candidate) {
-  const at::ScalarType own = effective_dtype(candidate, reference.scalar_type());
-  return effective_dtype(reference, own) == own ? reference.scalar_type() : own;
 }
 
 }  // namespace parity

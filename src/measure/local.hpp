@@ -62,8 +62,4 @@ std::optional<Narrower> held_by_half(const at::Tensor& recorded, const at::Tenso
 /// bf16 (a port that could not write bf16 and converted), else the container's dtype.
 at::ScalarType effective_dtype(const at::Tensor& values, at::ScalarType narrow);
 
-/// The candidate's dtype as it counts beside the reference's: the reference's, too, where the reference holds narrower
-/// values in a wide container (`router(x).float()` of a bf16 model) and the candidate keeps these as they are.
-at::ScalarType dtype_beside(const at::Tensor& reference, const at::Tensor& candidate);
-
 }  // namespace parity
