@@ -147,8 +147,9 @@ void ForcedPairs::move(size_t from, std::optional<size_t> to) {
 }
 
 double ForcedPairs::distance(const at::Tensor& here, const at::Tensor& there) {
-  const double found = measure_sums(here, there).rel_l2.value_or(1);
-  return std::isfinite(found) ? found : 1;
+  const Stats found = measure_sums(here, there);
+  const double distance = found.rel_l2.value_or(1);  // of finite elements: where NaN is on one side, of few, or none
+  return found.special_mismatch == 0 && std::isfinite(distance) ? distance : 1;
 }
 
 }  // namespace parity
