@@ -157,12 +157,11 @@ class PairsMap {
       for (const SavedPair* p : calls)
         call_pairs_.push_back({path, p->candidate, p->steps, p->call, p->candidate_call});
       ++by_call_;
-      settle(path);
-      return;
+    } else {
+      for (const SavedPair* p : calls)
+        left_out_.push_back(fmt::format("{} call {} = {} call {}{} ({})", quoted_name(path), p->call,
+                                        quoted_name(p->candidate), p->candidate_call, p->steps, why));
     }
-    for (const SavedPair* p : calls)
-      left_out_.push_back(fmt::format("{} call {} = {} call {}{} ({})", quoted_name(path), p->call,
-                                      quoted_name(p->candidate), p->candidate_call, p->steps, why));
     settle(path);
   }
 

@@ -63,10 +63,10 @@ class PlainJob {
     std::vector<NameMap::Name> named;
     for (size_t c = 0; c < candidate_.size(); ++c) names.emplace(std::pair(candidate_[c].path, candidate_[c].call), c);
     for (size_t r = 0; r < reference_.size(); ++r) {
-      const std::pair own(reference_[r].path, reference_[r].call);
-      paths.push_back(own.first), named.push_back({own.first, own.second});
-      const auto target = map_ == nullptr ? std::nullopt : map_->find(own.first, own.second);
-      const auto found = names.find(target ? std::pair(target->candidate, target->call) : own);
+      const CandidateTensor& own = reference_[r];
+      paths.push_back(own.path), named.push_back({own.path, own.call});
+      const auto target = map_ == nullptr ? std::nullopt : map_->find(own.path, own.call);
+      const auto found = names.find(counterpart_of(target, own.path, own.call));
       if (found == names.end()) continue;
       partners_[r] = {found->second, target ? target->layout : Layout{},
                       target ? fmt::format("map line {}", target->line) : "path"};

@@ -98,8 +98,7 @@ WholeTensors wholes_of(const Sides& sides) {
     if (!wide.defined()) return;
     std::function<at::Tensor()> laid_out;
     if (value) laid_out = [layout, value] { return layout.to_candidate(value()); };
-    wholes.emplace(target ? std::pair(target->candidate, target->call) : std::pair(path, call),
-                   WholeTensor{wide.sizes().vec(), laid_out});
+    wholes.emplace(counterpart_of(target, path, call), WholeTensor{wide.sizes().vec(), laid_out});
   };
   if (reference.program.boundaries.empty())
     for (const CandidateTensor& tensor : reference.tensors) enter(tensor.path, tensor.call, tensor.shape, tensor.load);
@@ -122,8 +121,7 @@ std::map<size_t, size_t> counterparts_of(const Sides& sides) {
   for (size_t b = 0; b < sides.reference.program.boundaries.size(); ++b) {
     const Boundary& boundary = sides.reference.program.boundaries[b];
     const auto target = sides.map ? sides.map->find(boundary.path, boundary.call) : std::nullopt;
-    const auto found =
-        names.find(target ? std::pair(target->candidate, target->call) : std::pair(boundary.path, boundary.call));
+    const auto found = names.find(counterpart_of(target, boundary.path, boundary.call));
     if (found != names.end() && boundary.comparable) counterparts.emplace(b, found->second);
   }
   return counterparts;

@@ -64,10 +64,10 @@ class SketchJob {
     std::vector<NameMap::Name> named;
     for (size_t c = 0; c < candidate_.size(); ++c) names.emplace(Key(candidate_[c].path, candidate_[c].call), c);
     for (size_t r = 0; r < reference_.size(); ++r) {
-      const Key own(reference_[r].path, reference_[r].call);
-      named.push_back({own.first, own.second});
-      const auto target = sides_.map ? sides_.map->find(own.first, own.second) : std::nullopt;
-      const auto found = names.find(target ? Key(target->candidate, target->call) : own);
+      const SketchSideTensor& own = reference_[r];
+      named.push_back({own.path, own.call});
+      const auto target = sides_.map ? sides_.map->find(own.path, own.call) : std::nullopt;
+      const auto found = names.find(counterpart_of(target, own.path, own.call));
       if (found == names.end()) continue;
       const SketchSideTensor& partner = candidate_[found->second];
       // Another tensor: the same weight in another layout (a port's transposed one), a mask in numbers for booleans.

@@ -60,8 +60,7 @@ void broadcast(const Program& reference, const Dump& dump, std::vector<Candidate
     const Boundary& boundary = reference.boundaries[b];
     const auto target = map != nullptr ? map->find(boundary.path, boundary.call) : std::nullopt;
     if (!boundary.comparable || (target && !target->layout.as_it_is())) continue;
-    const auto tensor =
-        by_name.find(target ? std::pair(target->candidate, target->call) : std::pair(boundary.path, boundary.call));
+    const auto tensor = by_name.find(counterpart_of(target, boundary.path, boundary.call));
     if (tensor != by_name.end()) give_shape(*tensor->second, dump, boundary.value);
   }
 }

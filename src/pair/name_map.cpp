@@ -239,6 +239,11 @@ void NameMap::require_all_used(const std::vector<Name>& references) const {
                               rules_[r].text));
 }
 
+std::pair<std::string, int> counterpart_of(const std::optional<NameMap::Target>& target, const std::string& path,
+                                           int call) {
+  return target ? std::pair(target->candidate, target->call) : std::pair(path, call);
+}
+
 std::vector<NameMap::Name> weights_and_owners(const std::vector<std::string>& weights) {
   std::vector<NameMap::Name> names;
   for (const std::string& weight : weights) {

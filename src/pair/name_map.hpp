@@ -22,6 +22,7 @@
 #include <regex>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace parity {
@@ -103,6 +104,10 @@ class NameMap {
   std::vector<Rule> rules_;
   std::string origin_;
 };
+
+/// The candidate's name and call for a value of the reference: what the rule found for it says, its own without one.
+std::pair<std::string, int> counterpart_of(const std::optional<NameMap::Target>& target, const std::string& path,
+                                           int call);
 
 /// The names of weights and of the modules that hold them: what rules may name besides boundaries.
 std::vector<NameMap::Name> weights_and_owners(const std::vector<std::string>& weights);
