@@ -1,8 +1,10 @@
 #include "pair/trial_places.hpp"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
+#include "core/precision.hpp"
 #include "pair/limits.hpp"
 #include "trace/path.hpp"
 
@@ -26,7 +28,7 @@ TrialPlaces::TrialPlaces(const TrialScene& scene)
       order_(scene.reference, known_pairs(scene.pairing, {})) {
   for (const PortPair& pair : scene.pairing.pairs) paired_[pair.boundary] = &pair;
   find_free();
-  find_troubled();
+  find_ends();
 }
 
 // Is it inside a module that has no counterpart for its result? A norm without its gain gives what the reference has
@@ -59,31 +61,56 @@ void TrialPlaces::find_free() {
 }
 
 // How far pairs are off by rounding: the median, as most of a port is right.
-double TrialPlaces::most_off() const {
+double TrialPlaces::usual_off() const {
   std::vector<double> off;
   for (const auto& [b, distance] : scene_.off) off.push_back(distance);
   if (off.empty()) return 0;
   const auto middle = off.begin() + static_cast<ptrdiff_t>(off.size() / 2);
   std::nth_element(off.begin(), middle, off.end());
-  const EvidenceLimits& evidence = kPairLimits.evidence;
-  return std::clamp<double>(evidence.off_noise * *middle, evidence.least_noise, kPairLimits.family.agrees);
+  return *middle;
 }
 
-void TrialPlaces::find_troubled() {
-  const auto most = static_cast<size_t>(kPairLimits.trial.ends);
-  const double most_off = this->most_off();
-  std::vector<Trouble> known;
-  for (size_t b = 0; b < paired_.size() && troubled_.size() < most; ++b) {
-    const auto off = scene_.off.find(b);
+// Where most values are the same to the last bit, the others are off by more than that: a narrow dtype's rounding,
+// which is looked at after all that is certainly more.
+TrialPlaces::End TrialPlaces::end_at(size_t b, double usual) const {
+  if (!paired_[b]) {
     const std::string& path = boundary(b).path;
     const bool result = (path.empty() || path.starts_with("[")) && boundary(b).comparable &&
                         at::isFloatingType(boundary(b).value.dtype);
-    if (paired_[b] ? off == scene_.off.end() || off->second > most_off : result && !order_.known_by_another_name(b))
-      if (Trouble trouble{b, unpaired_before(b)}; !trouble.before.empty())
-        (scene_.vouched.contains(b) && !repeats_ ? known : troubled_).push_back(std::move(trouble));
+    return result && !order_.known_by_another_name(b) ? End::off : End::none;
   }
-  if (known.size() > most) known.resize(most);
-  std::move(known.begin(), known.end(), std::back_inserter(troubled_));
+  const auto off = scene_.off.find(b);
+  const auto exceeds = [&](double rounding) {
+    const EvidenceLimits& evidence = kPairLimits.evidence;
+    return off == scene_.off.end() || off->second > std::clamp<double>(evidence.off_noise * rounding,
+                                                                       evidence.least_noise, kPairLimits.family.agrees);
+  };
+  const double rounding = unit_roundoff(boundary(b).value.dtype) / 2;  // about its rms, relative
+  if (!exceeds(usual)) return End::none;
+  if (scene_.vouched.contains(b) && !repeats_) return End::known;
+  return exceeds(std::max(usual, rounding)) ? End::off : End::rounded;
+}
+
+void TrialPlaces::find_ends() {
+  const double usual = usual_off();
+  std::map<End, std::vector<size_t>> ends;
+  for (size_t b = 0; b < paired_.size(); ++b) ends[end_at(b, usual)].push_back(b);
+  for (const End kind : {End::off, End::rounded, End::known})
+    ends_.insert(ends_.end(), ends[kind].begin(), ends[kind].end());
+}
+
+void TrialPlaces::for_each_trouble(const std::function<bool(const Trouble& trouble)>& visit) const {
+  for (const size_t end : ends_)
+    if (const Trouble trouble{end, unpaired_before(end)}; !trouble.before.empty() && !visit(trouble)) return;
+}
+
+std::vector<Trouble> TrialPlaces::troubled() const {
+  std::vector<Trouble> first;
+  for_each_trouble([&](const Trouble& trouble) {
+    first.push_back(trouble);
+    return first.size() < static_cast<size_t>(kPairLimits.trial.ends);
+  });
+  return first;
 }
 
 // The earliest first; modules before ops of the same place.

@@ -29,20 +29,30 @@ class TrialSearch {
         followed_modules_(static_cast<int>(limits_.followers) * modules_to_a_tensor()) {}
 
   std::vector<PortPair> run() {
-    for (const Trouble& trouble : places_.troubled()) {
-      std::vector<Trial> found;
-      for (const bool ops : {false, true})  // a port that records little records what modules return
-        try_before(trouble, ops, found);
-      if (!found.empty()) return pairs_of(cause_of(found));
-      if (const auto siblings = try_siblings(trouble)) return pairs_of(*siblings);
-      if (work_ < 0) break;
-    }
+    std::vector<PortPair> pairs;
+    int searched = 0;
+    places_.for_each_trouble([&](const Trouble& trouble) {
+      const int before = tried_;
+      pairs = search(trouble);
+      searched += tried_ > before;  // where nothing fits there is nothing to search
+      return pairs.empty() && work_ >= 0 && searched < limits_.ends;
+    });
+    if (!pairs.empty()) return pairs;
     if (auto pair = only_one_between(scene_, places_)) return {*pair};
     if (auto pair = first_of_other_shape(scene_, places_)) return {*pair};
     return {};
   }
 
  private:
+  std::vector<PortPair> search(const Trouble& trouble) {
+    std::vector<Trial> found;
+    for (const bool ops : {false, true})  // a port that records little records what modules return
+      try_before(trouble, ops, found);
+    if (!found.empty()) return pairs_of(cause_of(found));
+    const auto siblings = try_siblings(trouble);
+    return siblings ? pairs_of(*siblings) : std::vector<PortPair>();
+  }
+
   // How far apart the port's tensors lie: one that recorded what each block returns has the next behind a block's
   // modules, of which one with cross attention has more than are followed else.
   int modules_to_a_tensor() const {
@@ -145,6 +155,7 @@ class TrialSearch {
         if (auto value = score_.theirs(*places_.paired(a))) options.given[boundary(a).value.id] = *value;
     std::optional<Trial> best;
     for (const std::vector<Placed>& placed : trials) {
+      ++tried_;
       work_ -= part.work;
       if (!give(placed, options)) continue;
       Trial trial{placed};
@@ -201,6 +212,7 @@ class TrialSearch {
   const TrialScore score_;
   const std::vector<double> work_of_ops_;
   const int followed_modules_;
+  int tried_ = 0;
 };
 
 }  // namespace
