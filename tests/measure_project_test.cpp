@@ -1,6 +1,8 @@
 // Projections against the definitions of measure/evidence.hpp, written with whole tensors.
 #include <doctest/doctest.h>
 
+#include <cmath>
+
 #include "core/error.hpp"
 #include "measure/local.hpp"
 #include "measure_numbers.hpp"
@@ -66,6 +68,22 @@ TEST_CASE("towards zero: of what differs, the share that is smaller") {
   const at::Tensor r = random({70000}, 6, at::kFloat), c = r + .1 * random({70000}, 7, at::kFloat);
   const double differ = r.ne(c).sum().item<double>();
   CHECK(share_towards_zero(r, c) == doctest::Approx(c.abs().lt(r.abs()).sum().item<double>() / differ));
+}
+
+TEST_CASE("project: numbers that whole parts are off by are counted as such, and are a standard normal of chance") {
+  constexpr int kParts = 8, kDraws = 400;
+  int beyond = 0, beyond_by_elements = 0;
+  for (uint64_t draw = 0; draw < kDraws; ++draw) {
+    const at::Tensor values = random({kParts, 20, 30}, 3 * draw), factors = random({kParts, 1, 1}, 3 * draw + 1);
+    const at::Tensor sizes = random({kParts, 1, 1}, 3 * draw + 2).exp();  // of the direction, part by part
+    const Projection p = project(values * factors, values * sizes, 1, {}, kParts);
+    beyond += std::abs(p.z_rows) > 1.96;
+    beyond_by_elements += std::abs(p.z) > 1.96;
+    CHECK(p.elements <= kParts);
+    CHECK(project(values * sizes * .01 + .001 * values * factors, values * sizes, 1, {}, kParts).z_rows > 1.96);
+  }
+  CHECK(beyond == doctest::Approx(.05 * kDraws).epsilon(.6));  // 20, standard deviation 4.4
+  CHECK(beyond_by_elements > .8 * kDraws);
 }
 
 }  // namespace parity::numbers

@@ -86,13 +86,15 @@ class Matcher {
   }
 
   // Plain, and for casts and gains in half width also with white noise: the one that stands out more.
-  Projection fit(const Difference& difference, const Difference& direction, bool white_too) const {
-    return stronger_projection(difference, direction, norm_, white_too ? weight_ : at::Tensor());
+  Projection fit(const Difference& difference, const Difference& direction, bool white_too,
+                 int64_t statistics = 0) const {
+    return stronger_projection(difference, direction, norm_, white_too ? weight_ : at::Tensor(), statistics);
   }
 
   void add_direction(const FaultHypothesis& h, const Difference& direction, const at::Tensor& base) {
     const bool white_too = h.gate == Gate::dtype_path || h.fault == kGain;
-    Finding f{h.fault, h.detail, h.gate, h.fixed_amplitude, fit({candidate_, base}, direction, white_too), 0};
+    Finding f{h.fault, h.detail, h.gate, h.fixed_amplitude, fit({candidate_, base}, direction, white_too, h.statistics),
+              0};
     f.rank = h.rank;
     f.by_elements = h.by_elements;
     f.more_exact = h.more_exact;
@@ -159,7 +161,7 @@ class Matcher {
     if (amplitude < h.least || amplitude > h.most) return;
     const at::Tensor changed = (wide + amplitude * direction).to(dtype_);
     f.free_size = std::abs(amplitude) * f.fit.size;
-    f.fit = fit({candidate_, exact_}, {changed, exact_}, false);
+    f.fit = fit({candidate_, exact_}, {changed, exact_}, false, h.statistics);
     if (!(f.fit.size > 0)) return;
     f.rest = rest(f.fit.plain.left(1));
     f.fixed_amplitude = true;  // predicted element by element: all of it or it is something else

@@ -21,12 +21,12 @@ struct SquaresLeft {
 struct Projection {
   double amplitude = 0;  // <d, g> / <g, g>: 1 when d is g plus noise
   double z = 0;          // <d, g> / sqrt(sum (d g)^2): standard normal when the signs of d are random (sign-flip null)
-  double z_rows = 0;  // the same of whole rows (last axis), as a standard normal: an error that a later product spreads
-                      // over a row counts once
-  double explained = 0;    // 1 - ||d - g||^2 / ||d||^2
+  double z_rows = 0;     // the same of whole rows (last axis; of parts, where `project` is told of them), as a standard
+                         // normal: an error that a later product spreads over a row counts once
+  double explained = 0;  // 1 - ||d - g||^2 / ||d||^2
   double correlation = 0;  // <d, g> / (||d|| ||g||)
   double size = 0;         // ||g|| / ||reference||
-  double elements = 0;     // how many elements carry the difference: (sum d^2)^2 / sum d^4
+  double elements = 0;     // how many elements, or parts, carry the difference: (sum d^2)^2 / sum d^4
   SquaresLeft plain;       // without weights
 
   /// Fisher's transform of the correlation over sqrt(elements): how unlikely a direction that has nothing to do with

@@ -24,9 +24,11 @@ struct Difference {
 };
 
 /// d on g. Non-finite elements of either are left out; all zero when nothing is left or g is zero. `weight`, if
-/// defined, of the same shape, is multiplied into both. Throws Error for shapes that do not agree.
+/// defined, of the same shape, is multiplied into both. `parts`: so many numbers, each of as many elements behind one
+/// another, may be what is off (a group norm's statistics); then they are counted, and not elements and rows. 0:
+/// unknown. Throws Error for shapes that do not agree.
 Projection project(const Difference& difference, const Difference& direction, double reference_norm,
-                   const at::Tensor& weight = {});
+                   const at::Tensor& weight = {}, int64_t parts = 0);
 
 /// Of the elements that differ: the share whose magnitude is smaller in the candidate; 0 when none differs.
 double share_towards_zero(const at::Tensor& reference, const at::Tensor& candidate);
@@ -50,7 +52,7 @@ at::Tensor noise_by_element(const at::Tensor& recorded, const std::vector<at::Te
 /// Of `project` without and with `weight` (that root's inverse) the one that stands out more; without, where `weight`
 /// is undefined. Its sizes, and what it leaves, are without.
 Projection stronger_projection(const Difference& difference, const Difference& direction, double reference_norm,
-                               const at::Tensor& weight);
+                               const at::Tensor& weight, int64_t parts = 0);
 
 /// Is each finite value one of `dtype`'s numbers, whatever container it lies in?
 bool all_held_by(const at::Tensor& values, at::ScalarType dtype);

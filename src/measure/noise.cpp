@@ -29,10 +29,10 @@ at::Tensor noise_by_element(const at::Tensor& recorded, const std::vector<at::Te
 }
 
 Projection stronger_projection(const Difference& difference, const Difference& direction, double reference_norm,
-                               const at::Tensor& weight) {
-  const Projection plain = project(difference, direction, reference_norm);
+                               const at::Tensor& weight, int64_t parts) {
+  const Projection plain = project(difference, direction, reference_norm, {}, parts);
   if (!weight.defined()) return plain;
-  Projection white = project(difference, direction, reference_norm, weight);
+  Projection white = project(difference, direction, reference_norm, weight, parts);
   white.size = plain.size;
   white.plain = plain.plain;
   return std::abs(white.z) > std::abs(plain.z) ? white : plain;

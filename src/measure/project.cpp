@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "core/error.hpp"
@@ -40,13 +41,35 @@ double z_of_rows(const std::vector<double>& rows) {
   return normal_of_t(sum / std::sqrt(n) / std::sqrt(spread / (n - 1)), n - 1);
 }
 
+// d g, g^2, d^2, d^4, (d g)^2, summed.
+using ProjectionSums = std::array<double, 5>;
+
+// The same where all elements of a part may be off by one number, and g is larger in some parts than in others: d's
+// share along g in each part, over g's length there, fitted by one amplitude. Student's t of what that leaves.
+double z_of_parts(const std::vector<ProjectionSums>& parts) {
+  double n = 0, products = 0, squares = 0, left = 0;
+  for (const auto& [dg, gg, dd, fourth, dg_squared] : parts)
+    if (gg > 0) n += 1, products += dg, squares += gg;
+  if (n < 2) return 0;  // one number fits any other
+  const double amplitude = products / squares;
+  for (const auto& [dg, gg, dd, fourth, dg_squared] : parts)
+    if (gg > 0) left += (dg - amplitude * gg) * (dg - amplitude * gg) / gg;
+  if (!(left > 0)) return INFINITY;
+  return normal_of_t(amplitude * std::sqrt(squares * (n - 1) / left), n - 1);
+}
+
+// How many of them carry the difference.
+double parts_with_it(const std::vector<ProjectionSums>& parts) {
+  double squares = 0, fourth = 0;
+  for (const ProjectionSums& part : parts) squares += part[2], fourth += part[2] * part[2];
+  return fourth > 0 ? squares * squares / fourth : 0;
+}
+
 int64_t row_width(const at::Tensor& tensor) {
   const int64_t last = tensor.dim() > 1 ? tensor.size(-1) : 1;
   return tensor.is_complex() && tensor.dim() > 1 ? 2 * last : last;
 }
 
-// d g, g^2, d^2, d^4, (d g)^2, summed.
-using ProjectionSums = std::array<double, 5>;
 constexpr int64_t kProjected = 1 << 16;  // elements summed in one go: the order does not depend on the threads
 
 ProjectionSums sums_of(const double* d, const double* g, int64_t n) {
@@ -106,18 +129,19 @@ ProjectionSums sums_of(const Projected& p, int64_t begin, int64_t n) {
   return all;
 }
 
-// In one pass, so that nothing of the tensors' size is made; `rows`: of d g, where rows are wider than one.
-ProjectionSums sums_over_rows(const Projected& p, int64_t width, std::vector<double>& rows) {
+// In one pass, so that nothing of the tensors' size is made; `keep`: is given each row's, where rows are wider than
+// one.
+ProjectionSums sums_over_rows(const Projected& p, int64_t width,
+                              const std::function<void(int64_t row, const ProjectionSums& sums)>& keep) {
   const int64_t n = p.difference.value.numel(), step = width > 1 ? width : kProjected, count = (n + step - 1) / step;
   const int64_t together = std::max<int64_t>(1, kProjected / step), blocks = (count + together - 1) / together;
   std::vector<ProjectionSums> parts(static_cast<size_t>(blocks), ProjectionSums{});
-  rows.assign(width > 1 ? static_cast<size_t>(count) : 0, 0);
   at::parallel_for(0, blocks, 1, [&](int64_t first, int64_t last) {
     for (int64_t b = first; b < last; ++b)
       for (int64_t row = b * together; row < std::min(count, (b + 1) * together); ++row) {
         const ProjectionSums sums = sums_of(p, row * step, std::min(step, n - row * step));
         for (size_t k = 0; k < sums.size(); ++k) parts[static_cast<size_t>(b)][k] += sums[k];
-        if (!rows.empty()) rows[static_cast<size_t>(row)] = sums[0];
+        if (width > 1) keep(row, sums);
       }
   });
   ProjectionSums all{};
@@ -139,18 +163,26 @@ void require_one_shape(const Projected& p) {
 }  // namespace
 
 Projection project(const Difference& difference, const Difference& direction, double reference_norm,
-                   const at::Tensor& weight) {
+                   const at::Tensor& weight, int64_t parts) {
   const Projected of{dense(difference), dense(direction),
                      weight.defined() ? dense_reals(weight, "weight") : at::Tensor()};
   require_one_shape(of);
-  std::vector<double> rows;
-  const auto [dg, gg, dd, fourth, products] = sums_over_rows(of, row_width(difference.value), rows);
+  const int64_t n = of.difference.value.numel(), row = row_width(difference.value),
+                part = parts > 0 && n % parts == 0 ? n / parts : 0;
+  const bool in_parts = part > row;
+  const int64_t width = in_parts ? part : row;
+  std::vector<double> rows(!in_parts && width > 1 ? static_cast<size_t>(n / width) : 0);
+  std::vector<ProjectionSums> of_parts(in_parts ? static_cast<size_t>(parts) : 0);
+  const auto keep = [&](int64_t i, const ProjectionSums& sums) {
+    in_parts ? void(of_parts[static_cast<size_t>(i)] = sums) : void(rows[static_cast<size_t>(i)] = sums[0]);
+  };
+  const auto [dg, gg, dd, fourth, products] = sums_over_rows(of, width, keep);
   Projection p;
   if (!(gg > 0)) return p;
   p.amplitude = dg / gg;
-  p.elements = fourth > 0 ? dd * dd / fourth : 0;
+  p.elements = in_parts ? parts_with_it(of_parts) : fourth > 0 ? dd * dd / fourth : 0;
   p.z = products > 0 ? dg / std::sqrt(products) : 0;
-  p.z_rows = rows.empty() ? INFINITY : z_of_rows(rows);
+  p.z_rows = in_parts ? z_of_parts(of_parts) : rows.empty() ? INFINITY : z_of_rows(rows);
   p.explained = dd > 0 ? (2 * dg - gg) / dd : 0;
   p.correlation = dd > 0 ? dg / std::sqrt(dd * gg) : 0;
   p.size = reference_norm > 0 ? std::sqrt(gg) / reference_norm : 0;

@@ -31,6 +31,8 @@ struct FaultHypothesis {
   bool by_elements = false;  // of numbers that are held: it is explained element by element or it is not there
   bool more_exact = false;   // perhaps, than the reference: names what is beyond a limit, and fails nothing below
   bool gross = false;        // moves values by far more than any rounding of their width: other weights altogether
+  int64_t statistics = 0;    // it changes so many numbers, each of as many elements behind one another (a group norm's
+                             // roots), which sums in another order change as well; 0: not known
   double least = -std::numeric_limits<double>::infinity();  // amplitudes of a free size beyond which there is no such
   double most = std::numeric_limits<double>::infinity();    // change: an eps is positive, and small
 };

@@ -58,13 +58,20 @@ bool as_another_library(const Results& before, const Results& after) {
   return (is->to(at::kDouble) / was->to(at::kDouble) - 1).abs().max().item<double>() < kRootOfLibraries;
 }
 
-void add_listed(Hypotheses& to, const ProgramIndex& program, int index, double eps,
+void add_listed(Hypotheses& to, const ProgramIndex& program, int index, double eps, int64_t statistics,
                 const std::function<Rewrite(double other)>& with) {
   for (const double other : kEpsTried) {
     if (same_eps(eps, other)) continue;
     add_fault(to, program, index, "norm eps", fmt::format("eps {:g} -> {:g}", eps, other), with(other));
     to.back().deviation.own_kernels = true;  // its sums are what they were
+    to.back().statistics = statistics;
   }
+}
+
+// How many roots a fused norm takes, of elements that stand behind one another: not a batch norm's, of a channel each.
+int64_t statistics_of(const Op& op) {
+  const auto& root = op.outputs.back();
+  return root && op.name.find("batch_norm") == std::string::npos ? root->elements() : 0;
 }
 
 void fused_norm_eps(const ProgramIndex& program, int index, const NormOp& norm, Hypotheses& to) {
@@ -72,7 +79,8 @@ void fused_norm_eps(const ProgramIndex& program, int index, const NormOp& norm, 
   add_fault(to, program, index, "norm eps", fmt::format("eps {:g} differs, tried {:g}", eps, tried),
             with_argument("eps", tried), false);
   only_as_eps(to.back(), eps, tried);
-  add_listed(to, program, index, eps, [](double other) -> Rewrite {
+  const int64_t statistics = to.back().statistics = statistics_of(program.op(index));
+  add_listed(to, program, index, eps, statistics, [](double other) -> Rewrite {
     return [other](OpCall& call) {
       const Results before = is_half(call.tensor("input").scalar_type()) ? call.run_again() : Results();
       call.set("eps", other);
@@ -92,7 +100,7 @@ void written_out_norm_eps(const ProgramIndex& program, int index, Hypotheses& to
             with_argument("other", tried), false);
   only_as_eps(to.back(), *eps, tried);
   const bool half = program.half().has_value();
-  add_listed(to, program, index, *eps, [own = *eps, half](double other) -> Rewrite {
+  add_listed(to, program, index, *eps, 0, [own = *eps, half](double other) -> Rewrite {
     if (!half) return with_argument("other", other);
     return [own, other](OpCall& call) {
       const at::Tensor sums = call.tensor("self").to(at::kDouble) + own;
