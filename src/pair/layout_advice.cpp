@@ -17,30 +17,17 @@ bool permuted(at::IntArrayRef a, at::IntArrayRef b) {
   return a.size() == b.size() && std::is_permutation(a.begin(), a.end(), b.begin());
 }
 
-std::vector<int64_t> shape_after(at::IntArrayRef shape, const std::vector<int64_t>& order) {
-  std::vector<int64_t> result;
-  for (const int64_t axis : order) result.push_back(shape[axis]);
-  return result;
-}
-
 std::vector<int64_t> as_it_is(size_t axes) {
   std::vector<int64_t> order(axes);
   std::iota(order.begin(), order.end(), 0);
   return order;
 }
 
-// Channels last read as channels first, the other way, tokens and heads exchanged, then any order.
-std::vector<int64_t> usual_order(at::IntArrayRef from, at::IntArrayRef to) {
-  std::vector<int64_t> order = as_it_is(from.size());
-  std::vector<std::vector<int64_t>> usual(4, order);
-  if (from.size() > 2) {
-    std::rotate(usual[0].begin() + 1, usual[0].end() - 1, usual[0].end());
-    std::rotate(usual[1].begin() + 1, usual[1].begin() + 2, usual[1].end());
-    std::swap(usual[2][1], usual[2][2]);
-  }
-  std::swap(usual[3][from.size() - 1], usual[3][from.size() - 2]);
-  for (const auto& candidate : usual)
+// The first usual order that does it, then any.
+std::vector<int64_t> likely_order(at::IntArrayRef from, at::IntArrayRef to) {
+  for (const auto& candidate : usual_orders(from.size()))
     if (shape_after(from, candidate) == to) return candidate;
+  std::vector<int64_t> order = as_it_is(from.size());
   while (std::next_permutation(order.begin(), order.end()))
     if (shape_after(from, order) == to) return order;
   return {};
@@ -59,6 +46,23 @@ std::optional<int64_t> other_axis(at::IntArrayRef a, at::IntArrayRef b) {
 }
 
 }  // namespace
+
+std::vector<int64_t> shape_after(at::IntArrayRef shape, const std::vector<int64_t>& order) {
+  std::vector<int64_t> result;
+  for (const int64_t axis : order) result.push_back(shape[axis]);
+  return result;
+}
+
+std::vector<std::vector<int64_t>> usual_orders(size_t axes) {
+  std::vector<std::vector<int64_t>> usual(axes > 2 ? 4 : 1, as_it_is(axes));
+  if (axes > 2) {
+    std::rotate(usual[0].begin() + 1, usual[0].end() - 1, usual[0].end());
+    std::rotate(usual[1].begin() + 1, usual[1].begin() + 2, usual[1].end());
+    std::swap(usual[2][1], usual[2][2]);
+  }
+  std::swap(usual.back()[axes - 1], usual.back()[axes - 2]);
+  return usual;
+}
 
 bool differ_by_merged_axes(at::IntArrayRef of_a, at::IntArrayRef of_b) {
   const std::vector<int64_t> a = longer_axes(of_a), b = longer_axes(of_b);
@@ -125,7 +129,7 @@ ShapeAdvice axes_advice(at::IntArrayRef reference, at::IntArrayRef candidate, co
   if (reference.size() < 2 || reference.size() > 8 || reference == candidate || !permuted(reference, candidate))
     return {};
   return rule("if only the order of axes differs",
-              fmt::format("perm({})", fmt::join(usual_order(candidate, reference), ",")));
+              fmt::format("perm({})", fmt::join(likely_order(candidate, reference), ",")));
 }
 
 ShapeAdvice padding_advice(const at::Tensor& reference, const at::Tensor& candidate, const Rule& rule) {

@@ -13,6 +13,13 @@ namespace parity {
 /// Is one shape the other with neighbouring axes merged, lengths of 1 aside? Then the elements lie in the same order.
 bool differ_by_merged_axes(at::IntArrayRef a, at::IntArrayRef b);
 
+/// `shape` with its axes in that order.
+std::vector<int64_t> shape_after(at::IntArrayRef shape, const std::vector<int64_t>& order);
+
+/// The orders of two axes or more that ports have: channels last read as channels first, the other way, tokens and
+/// heads exchanged, the last two exchanged.
+std::vector<std::vector<int64_t>> usual_orders(size_t axes);
+
 /// The order or the merging of axes (heads and their features) under which the candidate's tensor is the reference's,
 /// when its content leaves no doubt (distance below 0.05): of four axes or more on either side, where layouts are a
 /// matter of taste (a convolution's). Two or three axes in another order are a mistake until a map says otherwise; so

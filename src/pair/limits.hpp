@@ -21,6 +21,7 @@ struct ContentLimits {
   Constant permuted_steps{1.5, "the same of exchanging axes: between a reshape (1) and a part"};
   Constant most_links{24, "links by content of one candidate tensor: blocks of a model repeat contents so often"};
   Constant axes_of_taste{4, "from as many on the order of axes is a matter of taste (a convolution's)"};
+  Constant shapes_tell{3, "tensors, all of as many axes, that one order explains: one alone may be a fault's"};
   Constant layout_worth{.5, "of content that says an order of axes: half of it is not a mask's"};
 };
 

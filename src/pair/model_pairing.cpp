@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "trace/flow.hpp"
+#include "trace/path.hpp"
 
 namespace parity {
 
@@ -71,7 +72,7 @@ Coverage coverage_of(const Program& program, const Pairing& pairing, std::vector
   std::vector<bool> is_output(program.boundaries.size());
   for (size_t b = 0; b < is_output.size(); ++b) {
     const std::string& path = program.boundaries[b].path;
-    is_output[b] = path.empty() || path.starts_with("[");  // the root's result, and its further tensors
+    is_output[b] = is_model_result(path);
   }
   const std::vector<bool> covered = program.covered_by(pairing.marked), live = program.covered_by(is_output);
   const std::vector<bool> alias = other_names_of(program, pairing.marked);

@@ -10,9 +10,7 @@
 namespace parity {
 namespace {
 
-bool is_result(const Boundary& boundary) {
-  return boundary.comparable && (boundary.path.empty() || boundary.path.starts_with("["));
-}
+bool is_result(const Boundary& boundary) { return boundary.comparable && is_model_result(boundary.path); }
 
 // Of one size: results that nothing covers, and tensors that nothing has. As many of each (one of each call, in a loop
 // over tokens) are paired in their order.

@@ -17,6 +17,7 @@
 #include "pair/plain_layouts.hpp"
 #include "pair/port_pairing.hpp"
 #include "pair/prints.hpp"
+#include "pair/usual_layouts.hpp"
 #include "trace/path.hpp"
 
 namespace parity {
@@ -203,13 +204,18 @@ void find_layouts(PortPairing& pairing, const Program& reference, const std::vec
     }
   }
   leave_out_ops_of_last_rows(pairing, reference, candidate);
+  const auto by_shapes = orders_by_shapes(pairing, reference, candidate);
+  for (const auto& [axes, order] : by_shapes)
+    if (!orders.contains(axes)) orders[axes] = {order};
   for (PortPair& pair : pairing.pairs) {
     if (!shapes_differ(pair, reference, candidate)) continue;
     const auto& shape = candidate[pair.candidate].shape;
     const auto known = orders.find(shape.size());
     if (known == orders.end() || known->second.size() != 1) continue;
     if (const auto layout = layout_like(*known->second.begin(), reference.boundaries[pair.boundary].value.shape, shape))
-      read_as(pair, *layout, "as others; its content differs");
+      read_as(pair, *layout,
+              by_shapes.contains(shape.size()) ? "as all of as many axes have it; its content differs"
+                                               : "as others; its content differs");
   }
 }
 
@@ -267,6 +273,7 @@ PortPairing pair_recordings(const Dump& dump, const Program& reference, const st
   PortPairing pairing = pair_by_name(reference, candidate, candidate_program, map);
   pair_the_rest(pairing, dump, reference, candidate, progress);
   prefer_plain_layouts(pairing, dump, reference, candidate);
+  prefer_usual_layouts(pairing, dump, reference, candidate);
   move_boundaries(pairing, dump, reference, candidate);
   return pairing;
 }

@@ -75,8 +75,7 @@ double TrialPlaces::usual_off() const {
 TrialPlaces::End TrialPlaces::end_at(size_t b, double usual) const {
   if (!paired_[b]) {
     const std::string& path = boundary(b).path;
-    const bool result = (path.empty() || path.starts_with("[")) && boundary(b).comparable &&
-                        at::isFloatingType(boundary(b).value.dtype);
+    const bool result = is_model_result(path) && boundary(b).comparable && at::isFloatingType(boundary(b).value.dtype);
     return result && !order_.known_by_another_name(b) ? End::off : End::none;
   }
   const auto off = scene_.off.find(b);

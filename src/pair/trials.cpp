@@ -13,6 +13,7 @@
 #include "pair/siblings.hpp"
 #include "pair/trial_places.hpp"
 #include "pair/trial_score.hpp"
+#include "pair/usual_layouts.hpp"
 #include "trace/path.hpp"
 
 namespace parity {
@@ -24,6 +25,7 @@ class TrialSearch {
       : scene_(scene),
         work_(work),
         places_(scene),
+        usual_(scene.pairing, scene.candidate),
         score_(scene, places_),
         work_of_ops_(work_of_ops(scene.reference)),
         followed_modules_(static_cast<int>(limits_.followers) * modules_to_a_tensor()) {}
@@ -185,14 +187,16 @@ class TrialSearch {
       const NamedTensor *here = scene_.here.find(b), *there = scene_.there.find(c);
       if (there == nullptr || !places_.order().possible(b, c)) continue;
       const auto link = compare_content(*here, *there);
-      if (link && !is_part(*link)) fits.push_back({b, c, layout_of(*link, here->shape == there->shape)});
+      if (link && !is_part(*link)) fits.push_back({b, c, layout_of(*link, *here, *there)});
     }
     return fits;
   }
 
   // Of values that are unlike, the order of axes that is least so is chance.
-  static Layout layout_of(const Link& link, bool one_shape) {
-    return one_shape && link.distance > kPairLimits.content.same ? Layout() : link.layout;
+  Layout layout_of(const Link& link, const NamedTensor& here, const NamedTensor& there) const {
+    if (link.distance <= kPairLimits.content.same) return link.layout;
+    if (const auto usual = usual_.layout(here.shape, there.shape)) return *usual;
+    return here.shape == there.shape ? Layout() : link.layout;
   }
 
   std::vector<PortPair> pairs_of(const Trial& trial) const {
@@ -209,6 +213,7 @@ class TrialSearch {
   const TrialScene& scene_;
   double& work_;
   const TrialPlaces places_;
+  const UsualOrders usual_;
   const TrialScore score_;
   const std::vector<double> work_of_ops_;
   const int followed_modules_;

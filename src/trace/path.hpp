@@ -7,6 +7,9 @@
 
 namespace parity {
 
+/// Of the model itself: its result, or a further tensor of it ("[1]").
+inline bool is_model_result(std::string_view path) { return path.empty() || path.starts_with("["); }
+
 inline bool is_op_path(std::string_view path) { return path.find('/') != std::string_view::npos; }
 
 /// "blocks.0" of all three.

@@ -1,0 +1,35 @@
+// A port's own order of axes, where shapes do not tell: as many rows as channels.
+#pragma once
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "pair/port_pairing.hpp"
+
+namespace parity {
+
+/// The order in which a port holds its tensors' axes, by their number: most pairs whose shapes tell are read so.
+class UsualOrders {
+ public:
+  UsualOrders(const PortPairing& pairing, const std::vector<CandidateTensor>& candidate);
+
+  /// From the candidate's shape to the reference's; nullopt: no order is usual for so many axes, or it gives another
+  /// shape.
+  std::optional<Layout> layout(at::IntArrayRef reference, at::IntArrayRef candidate) const;
+
+ private:
+  std::map<size_t, std::vector<int64_t>> orders_;  // by number of axes; none where they are mostly as they are
+};
+
+/// By number of axes: the first of `usual_orders` under which all tensors have their namesakes' shapes, of which
+/// several have another as they are. A port's own order, whatever its values; none of two or three axes, nor told by
+/// the result.
+std::map<size_t, std::vector<int64_t>> orders_by_shapes(const PortPairing& pairing, const Program& reference,
+                                                        const std::vector<CandidateTensor>& candidate);
+
+/// Of tensors that hold another value than the reference, and so do not tell how they are read, the port's usual order;
+/// and of any that hold the reference's value so alone. Not where a map says how.
+void prefer_usual_layouts(PortPairing& pairing, const Dump& dump, const Program& reference,
+                          const std::vector<CandidateTensor>& candidate);
+
+}  // namespace parity

@@ -1,0 +1,61 @@
+"""Channels last where shapes do not tell: maps as wide as high, and as many channels. What holds the reference's value shows how it is read; what does not is read as the others are."""
+import diffusers
+import nameless
+import numpy as np
+import pytest
+import torch
+from spread_models import judged, spread
+
+SIZE = 16
+
+
+def vae():
+    return spread(diffusers.AutoencoderKL(in_channels=3, out_channels=3, down_block_types=("DownEncoderBlock2D",) * 2, up_block_types=("UpDecoderBlock2D",) * 2,
+                                          block_out_channels=(SIZE, 2 * SIZE), latent_channels=4, norm_num_groups=4, sample_size=SIZE, layers_per_block=1))
+
+
+def record(model, file):
+    return nameless.record(model, file, {"sample": torch.randn(1, 3, SIZE, SIZE, generator=torch.Generator().manual_seed(5))})
+
+
+def channels_last(path, array):
+    return np.moveaxis(array, 1, -1) if array.ndim == 4 else array
+
+
+def port(change, folder, name):
+    """The modules' results; {name: path}."""
+    model = vae()
+    change(model)
+    recording = record(model, folder / "port.h5")
+    return nameless.rewrite(recording, folder / "candidate.h5", name, lambda path: not path.startswith("op "), channels_last)
+
+
+def named(_, path):
+    return path
+
+
+def numbered(number, _):
+    return f"t{number}"
+
+
+def flipped(model):
+    """The kernel the wrong way round."""
+    weight = model.encoder.down_blocks[0].resnets[0].conv1.weight
+    weight.data = weight.data.flip(2, 3)
+
+
+@pytest.mark.parametrize("name", [named, numbered])
+def test_a_right_port_is_green(name, tmp_path):
+    reference = record(vae(), tmp_path / "reference.h5")
+    truth = port(lambda _: None, tmp_path, name)
+    report, red = judged(reference, tmp_path / "candidate.h5", tmp_path)
+    assert report["verdict"] == "pass" and report["counts"]["pass"] >= len(truth), red
+
+
+@pytest.mark.parametrize("name", [named, numbered])
+def test_a_wrong_value_is_read_as_the_others_are(name, tmp_path):
+    reference = record(vae(), tmp_path / "reference.h5")
+    truth = port(flipped, tmp_path, name)
+    report, red = judged(reference, tmp_path / "candidate.h5", tmp_path)
+    assert {path.split("/")[0] for path in red} == {"encoder.down_blocks.0.resnets.0.conv1"}, (report["first_divergence"], red.keys())
+    assert "axes" not in report["first_divergence"]["diagnosis"], report["first_divergence"]
