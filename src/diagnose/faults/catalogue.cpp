@@ -174,8 +174,8 @@ std::vector<FaultHypothesis> Catalogue::of_families(int op) const {
                                  activation_faults,  constant_faults,     gated_faults,      soft_cap_faults,
                                  elementwise_faults, position_faults,     attention_faults,  mask_faults,
                                  rope_faults,        rope_table_faults,   rope_angle_faults, rope_frequency_faults,
-                                 cache_faults,       order_faults,        resize_faults,     cast_placements,
-                                 fused_attention,    fused_bias,          broken_ties};
+                                 cache_faults,       order_faults,        routing_faults,    resize_faults,
+                                 cast_placements,    fused_attention,     fused_bias,        broken_ties};
   Hypotheses found;
   if (index_.op(op).stands_for >= 0) return found;
   for (const auto& family : kFamilies) {

@@ -112,6 +112,7 @@ void rope_angle_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void rope_frequency_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void cache_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void order_faults(const ProgramIndex& program, int index, Hypotheses& to);
+void routing_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void resize_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void cast_placements(const ProgramIndex& program, int index, Hypotheses& to);
 void fused_attention(const ProgramIndex& program, int index, Hypotheses& to);

@@ -1,9 +1,8 @@
-// The right numbers in the wrong places: channels, patches, heads put together, experts chosen.
+// The right numbers in the wrong places: channels, patches, heads put together.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <memory>
 #include <set>
 
 #include "diagnose/faults/catalogue.hpp"
@@ -141,17 +140,34 @@ void grouped_heads(const ProgramIndex& program, int index, const std::vector<int
                 });
 }
 
+// Pairs of channels that are rotated: as complex numbers, or both multiplied on their own.
+bool are_rotated(const ProgramIndex& program, int index, const std::vector<int64_t>& out,
+                 const std::vector<int64_t>& parts) {
+  if (parts.size() != 2 || out[parts[1]] != 2 || parts[1] + 1 != static_cast<int64_t>(out.size())) return false;
+  if (program.ahead(index, "view_as_complex", 2) >= 0) return true;
+  const int apart = program.ahead(index, "unbind", 2);
+  return apart >= 0 && std::ranges::all_of(program.op(apart).outputs, [&](const auto& part) {
+           return part && std::ranges::any_of(program.consumers(part->id),
+                                              [&](int op) { return program.op(op).kind == "mul"; });
+         });
+}
+
 // One axis taken apart: its parts in another order.
 void parted(const ProgramIndex& program, int index, const std::vector<int64_t>& out, const std::vector<int64_t>& parts,
             Hypotheses& to) {
   if (parts.size() > 3) return;
+  const bool pairs = are_rotated(program, index, out, parts);
   bool heads = false;  // (heads, width), or one of them with query, key and value beside it
   for (size_t i = 0; i + 1 < parts.size(); ++i)
     heads = heads || become_heads(program, index, out[parts[i]], out[parts.back()]);
   std::vector<int64_t> order = parts;
   while (std::next_permutation(order.begin(), order.end())) {
-    add_joint(to, program, index, heads ? "permuted heads" : "channel order",
-              fmt::format("axis taken apart in another order ({})", fmt::join(order, ", ")),
+    add_joint(to, program, index,
+              pairs   ? "RoPE pairing"
+              : heads ? "permuted heads"
+                      : "channel order",
+              pairs ? "halves paired for neighbours"
+                    : fmt::format("axis taken apart in another order ({})", fmt::join(order, ", ")),
               [parts, order](OpCall& call) {
                 std::vector<int64_t> shape = call.op.outputs[0]->shape, back(shape.size());
                 for (size_t i = 0; i < shape.size(); ++i) back[i] = static_cast<int64_t>(i);
@@ -163,7 +179,7 @@ void parted(const ProgramIndex& program, int index, const std::vector<int64_t>& 
                 // dense: a fused kernel reads its last axis element by element
                 return Results{call.tensor("self").reshape(shape).permute(back).contiguous()};
               });
-    if (!heads) to.back().rank = 1;  // a rotation that pairs otherwise says more
+    if (!heads && !pairs) to.back().rank = 1;  // a rotation that pairs otherwise says more
   }
   if (heads && parts.size() == 2) grouped_heads(program, index, out, parts[0], to);
 }
@@ -181,9 +197,18 @@ void moved(const ProgramIndex& program, int index, Hypotheses& to) {
   for (const std::vector<int64_t>& parts : taken_apart(in, out)) parted(program, index, out, parts, to);
 }
 
-// Every second element: the first and the second half instead.
+// A part of a tensor that a value is written to.
+bool is_destination(const ProgramIndex& program, int slice) {
+  const auto& part = program.op(slice).outputs[0];
+  return part && std::ranges::any_of(program.consumers(part->id), [&](int op) {
+           return program.op(op).kind == "copy_" && program.argument(op, 0) == part->id;
+         });
+}
+
+// Every second element that is read: the first and the second half instead. Queries and keys may both be written so,
+// their product is the same.
 void interleaved(const ProgramIndex& program, int index, Hypotheses& to) {
-  if (program.number(index, 4) != 2) return;
+  if (program.number(index, 4) != 2 || is_destination(program, index)) return;
   add_joint(to, program, index, "channel order", "halves for every second channel", [](OpCall& call) {
     const at::Tensor self = call.tensor("self");
     const int64_t axis = call.value("dim").toInt(), half = self.size(axis) / 2;
@@ -214,44 +239,6 @@ void channels(const ProgramIndex& program, int index, Hypotheses& to) {
   if (n != 3 && n != 4) return;
   add_fault(to, program, index, "channel order", "colours in reverse",
             [](OpCall& call) { return Results{call.run_again()[0]->flip({1})}; });
-}
-
-void routing(const ProgramIndex& program, int index, Hypotheses& to) {
-  add_fault(to, program, index, "expert routing", "the lowest scores chosen", [](OpCall& call) {
-    call.set("largest", false);
-    return call.run_again();
-  });
-  add_fault(to, program, index, "expert routing", "scores in reverse", [](OpCall& call) {
-    Results results = call.run_again();
-    results[0] = results[0]->flip({-1});
-    return results;
-  });
-  add_fault(to, program, index, "expert routing", "experts one further", [](OpCall& call) {
-    Results results = call.run_again();
-    results[1] = (*results[1] + 1).remainder(call.tensor("self").size(-1));
-    return results;
-  });
-  if (program.behind(index, "_softmax", 2) >= 0 && program.ahead(index, "sum", 1) < 0)
-    add_fault(to, program, index, "expert routing", "weights normalised among the chosen", [](OpCall& call) {
-      Results results = call.run_again();
-      results[0] = *results[0] / results[0]->sum(-1, true);
-      return results;
-    });
-  const int softmax = program.ahead(index, "_softmax", 3);
-  if (softmax < 0) return;
-  FaultHypothesis h{"expert routing",
-                    "weights of all experts, not normalised among the chosen at " + program.path(index),
-                    Gate::logic,
-                    true,
-                    {}};
-  const auto kept = std::make_shared<std::pair<at::Tensor, at::Tensor>>();
-  h.deviation.rewrites[index] = [kept](OpCall& call) {
-    const Results results = call.run_again();
-    *kept = {call.tensor("self").to(at::kDouble), *results[1]};
-    return results;
-  };
-  h.deviation.rewrites[softmax] = [kept](OpCall&) { return Results{kept->first.softmax(-1).gather(-1, kept->second)}; };
-  to.push_back(std::move(h));
 }
 
 bool are_heads(const ProgramIndex& program, int index, const std::vector<int64_t>& shape, const Reordered& order) {
@@ -285,10 +272,6 @@ void order_faults(const ProgramIndex& program, int index, Hypotheses& to) {
   if (op.kind == "view" || op.kind == "_unsafe_view" || op.kind == "reshape") moved(program, index, to);
   if (op.kind == "slice") interleaved(program, index, to);
   if (op.kind == "convolution") channels(program, index, to);
-  if (op.kind == "topk") routing(program, index, to);
-  if (op.kind == "div" && program.behind(index, "sum", 2) >= 0 && program.behind(index, "topk", 6) >= 0)
-    add_fault(to, program, index, "expert routing", "weights not normalised among the chosen",
-              [](OpCall& call) { return Results{call.tensor("self").clone()}; });
 }
 
 }  // namespace parity

@@ -8,6 +8,14 @@
 namespace parity {
 namespace {
 
+// Of real and imaginary parts side by side, the first half paired with the second, and put back in their places.
+at::Tensor halves_rotated(const at::Tensor& x, const at::Tensor& frequencies) {
+  const std::vector<at::Tensor> halves = at::view_as_real(x.contiguous()).flatten(-2).chunk(2, -1);
+  const at::Tensor rotated = at::complex(halves.at(0).contiguous(), halves.at(1).contiguous()) * frequencies;
+  const at::Tensor joined = at::cat({at::real(rotated), at::imag(rotated)}, -1);
+  return at::view_as_complex(joined.unflatten(-1, {-1, 2}).contiguous());
+}
+
 // x_complex * frequencies.
 void complex_product(const ProgramIndex& program, int index, Hypotheses& to) {
   const Value *left = program.value(program.argument(index, 0)), *right = program.value(program.argument(index, 1));
@@ -19,6 +27,8 @@ void complex_product(const ProgramIndex& program, int index, Hypotheses& to) {
   });
   add_fault(to, program, index, "RoPE missing", "not rotated",
             [](OpCall& call) { return Results{call.tensor("self").clone()}; });
+  add_fault(to, program, index, "RoPE pairing", "halves paired for neighbours, and stored as halves",
+            [](OpCall& call) { return Results{halves_rotated(call.tensor("self"), call.tensor("other"))}; });
   for (const int64_t by : {-1, 1})
     for (const int64_t axis : {-2, -3})
       add_fault(to, program, index, "position off by one", fmt::format("positions {:+d}", by),
@@ -56,7 +66,14 @@ void whole_rotation(const ProgramIndex& program, int halves, int sines, int cosi
   paired.deviation.rewrites[cosines] = with_table_for_neighbours;
   paired.deviation.rewrites[halves] = paired_with_neighbours;
   paired.deviation.rewrites[sines] = with_table_for_neighbours;
-  to.push_back(std::move(paired));
+  to.push_back(paired);
+  if (const int sum = program.ahead(sines, "add", 1); sum >= 0) {
+    paired.detail = "neighbours paired, and stored as halves at " + program.path(halves);
+    paired.deviation.rewrites[sum] = [](OpCall& call) {
+      return Results{call.run_again()[0]->unflatten(-1, {-1, 2}).transpose(-1, -2).flatten(-2)};
+    };
+    to.push_back(std::move(paired));
+  }
   FaultHypothesis missing{"RoPE missing", "not rotated at " + program.path(halves), Gate::logic, true, {}};
   missing.deviation.rewrites[cosines] = without_table;
   missing.deviation.rewrites[sines] = [](OpCall& call) { return Results{at::zeros_like(*call.run_again()[0])}; };
