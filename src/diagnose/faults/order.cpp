@@ -166,7 +166,7 @@ void parted(const ProgramIndex& program, int index, const std::vector<int64_t>& 
               pairs   ? "RoPE pairing"
               : heads ? "permuted heads"
                       : "channel order",
-              pairs ? "halves paired for neighbours"
+              pairs ? "halves taken apart for neighbours"  // not as rope.cpp has it: one name's places change together
                     : fmt::format("axis taken apart in another order ({})", fmt::join(order, ", ")),
               [parts, order](OpCall& call) {
                 std::vector<int64_t> shape = call.op.outputs[0]->shape, back(shape.size());
