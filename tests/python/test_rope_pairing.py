@@ -43,6 +43,17 @@ def pairs_stored_as_halves(x):
     return torch.cat(turned(x.float()[..., ::2], x.float()[..., 1::2]), -1).to(x.dtype)
 
 
+def half_turned(x, apart):
+    a, b = (x[..., :WIDTH // 2], x[..., WIDTH // 2:]) if apart == "slices" else x.chunk(2, -1)
+    return torch.cat([-b, a], -1)
+
+
+def cast_twice(apart):
+    """As ModernBERT has it: each product takes a cast of its own."""
+    cos, sin = (torch.cat([part, part], -1) for part in (FREQUENCIES.real, FREQUENCIES.imag))
+    return lambda x: (x.float() * cos + half_turned(x.float(), apart) * sin).to(x.dtype)
+
+
 class Attention(nn.Module):
     def __init__(self, rotate, named=False):
         super().__init__()
@@ -73,6 +84,13 @@ def compared(reference, port, folder, dtype, named):
 @pytest.mark.parametrize("port", [halves, halves_stored_as_pairs])
 def test_halves_for_neighbours(port, reference, dtype, tmp_path):
     report, _ = compared(reference, port, tmp_path, dtype, named=False)
+    first = report["first_divergence"]
+    assert first["path"] == "o" and first["diagnosis"].startswith("RoPE pairing"), first
+
+
+@pytest.mark.parametrize("apart", ["slices", "chunks"])
+def test_neighbours_for_halves_that_are_cast_twice(apart, tmp_path):
+    report, _ = compared(cast_twice(apart), complex_pairs, tmp_path, torch.bfloat16, named=False)
     first = report["first_divergence"]
     assert first["path"] == "o" and first["diagnosis"].startswith("RoPE pairing"), first
 

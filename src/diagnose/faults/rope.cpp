@@ -1,6 +1,8 @@
 // Rotary embeddings: sign, pairing, left out; complex products and rotate-half forms.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <memory>
 
 #include "diagnose/faults/catalogue.hpp"
@@ -80,6 +82,18 @@ void whole_rotation(const ProgramIndex& program, int halves, int sines, int cosi
   to.push_back(std::move(missing));
 }
 
+// Of value `x`, and of other casts of what it is a cast of: `q.float()` written twice makes two values.
+std::vector<int> consumers_of_casts(const ProgramIndex& program, int64_t x) {
+  std::vector<int> ops = program.consumers(x);
+  const int made = program.producer(x);
+  if (made < 0 || program.op(made).kind != "_to_copy") return ops;
+  for (const int cast : program.consumers(program.argument(made, 0)))
+    if (cast != made && program.op(cast).kind == "_to_copy" && program.op(cast).outputs[0])
+      std::ranges::copy(program.consumers(program.op(cast).outputs[0]->id), std::back_inserter(ops));
+  std::ranges::sort(ops);
+  return ops;
+}
+
 // cat(-x2, x1), to be multiplied by the sines.
 void rotate_half(const ProgramIndex& program, int index, Hypotheses& to) {
   const auto& ids = program.reads(index);
@@ -98,22 +112,26 @@ void rotate_half(const ProgramIndex& program, int index, Hypotheses& to) {
   if (program.op(sines).kind != "mul") return;
   const int slice = program.producer(program.argument(negated, 0));
   const int64_t x = slice < 0 ? -1 : program.argument(slice, 0);
-  for (const int cosines : program.consumers(x))
+  for (const int cosines : consumers_of_casts(program, x))
     if (program.op(cosines).kind == "mul") return whole_rotation(program, index, sines, cosines, to);
 }
 
+bool takes_halves(const Op& op) { return op.kind == "slice" || op.kind == "split" || op.kind == "chunk"; }
+
 // The same, found at the product with the cosines, which comes first: the halves stand beside it.
 void rotate_half_of(const ProgramIndex& program, int product, Hypotheses& to) {
-  for (const int64_t x : program.reads(product))
-    for (const int slice : program.consumers(x)) {
-      if (program.op(slice).kind != "slice" || program.op(slice).outputs.empty() || !program.op(slice).outputs[0])
-        continue;
-      for (const int neg : program.consumers(program.op(slice).outputs[0]->id)) {
-        if (program.op(neg).kind != "neg") continue;
-        for (const int cat : program.consumers(program.op(neg).outputs[0]->id))
-          if (cat > product && program.op(cat).kind == "cat") rotate_half(program, cat, to);
-      }
+  const auto joined = [&](int64_t half) {
+    for (const int neg : program.consumers(half)) {
+      if (program.op(neg).kind != "neg") continue;
+      for (const int cat : program.consumers(program.op(neg).outputs[0]->id))
+        if (cat > product && program.op(cat).kind == "cat") rotate_half(program, cat, to);
     }
+  };
+  for (const int64_t x : program.reads(product))
+    for (const int halves : consumers_of_casts(program, x))
+      if (takes_halves(program.op(halves)))
+        for (const auto& half : program.op(halves).outputs)
+          if (half) joined(half->id);
 }
 
 // Halves or neighbours taken apart: y1 = x1 c - x2 s, y2 = x2 c + x1 s.
