@@ -94,6 +94,27 @@ def _no_rotation(m, patch):
     swap_global(m, patch, "apply_rotary_pos_emb", lambda q, k, *args, **kwargs: (q, k))
 
 
+def _by_halves(model):
+    """Where `rotate_half` turns channels i and i + n / 2 of a head together, not neighbours."""
+    turns = {p: getattr(sys.modules[type(model.get_submodule(p)).__module__], "rotate_half", None) for p in _rotation(model)}
+    four = torch.arange(1., 5.)
+    return [p for p, turned in turns.items() if turned and torch.equal(turned(four), torch.tensor([-3., -4., 1., 2.]))]
+
+
+def _neighbours_turned(m, patch):
+    right = sys.modules[type(m).__module__].apply_rotary_pos_emb
+
+    def reordered(x, parts, width):  # of the channels that are turned
+        turned, rest = x[..., :width], x[..., width:]
+        return torch.cat([turned.unflatten(-1, parts).transpose(-1, -2).flatten(-2), rest], -1)
+
+    def by_neighbours(q, k, cos, *args, **kwargs):
+        width = cos.shape[-1]
+        turned = right(*(reordered(x, (-1, 2), width) for x in (q, k)), cos, *args, **kwargs)
+        return tuple(reordered(x, (2, -1), width) for x in turned)
+    swap_global(m, patch, "apply_rotary_pos_emb", by_neighbours)
+
+
 def _cached(model):
     return [p for p, m in attentions(model) if getattr(m, "layer_idx", None) is not None]
 
@@ -120,6 +141,7 @@ OPERATORS = [
     Operator("heads_joined_wrong", "attention", _all, _inside(_joined_wrong), ("permuted heads",)),
     Operator("heads_tiled", "attention", _all, _inside(_tiled), ("permuted heads",)),
     Operator("rotated_back", "attention", _rotation, at(_turned_back), ("RoPE sign",)),
+    Operator("neighbours_rotated", "attention", _by_halves, at(_neighbours_turned), ("RoPE pairing",)),
     Operator("rotation_missing", "attention", _rotation, at(_no_rotation), ("RoPE missing",)),
     Operator("rotation_in_fp32", "attention", _rotation, at(_wide_rotation), ("missing rounding",), ("bf16",)),
     Operator("cache_shifted", "attention", _cached, _cache(lambda old, new: torch.cat([old[..., 1:, :], new[..., :1, :], new], -2)), ("causal cache",)),
