@@ -30,6 +30,13 @@ def gpt2():
     return spread(transformers.GPT2LMHeadModel(config))
 
 
+def vae(channels, groups, size):
+    """diffusers' AutoencoderKL of two blocks a side. Imported here: most tests of these models need no diffusers."""
+    import diffusers
+    return spread(diffusers.AutoencoderKL(in_channels=3, out_channels=3, down_block_types=("DownEncoderBlock2D",) * 2, up_block_types=("UpDecoderBlock2D",) * 2,
+                                          block_out_channels=channels, latent_channels=4, norm_num_groups=groups, sample_size=size))
+
+
 def record(model, file):
     return nameless.record(model, file, {"input_ids": IDS})
 

@@ -5,6 +5,7 @@ import diffusers
 import nameless
 import parity_probe
 import pytest
+import spread_models
 import torch
 import transformers
 from spread_models import IDS, gpt2, granite, record, spread
@@ -47,8 +48,7 @@ def wan():
 
 
 def vae():
-    return spread(diffusers.AutoencoderKL(in_channels=3, out_channels=3, down_block_types=("DownEncoderBlock2D",) * 2, up_block_types=("UpDecoderBlock2D",) * 2,
-                                          block_out_channels=(32, 64), latent_channels=4, norm_num_groups=8, sample_size=32)).decoder
+    return spread_models.vae(channels=(32, 64), groups=8, size=32).decoder
 
 
 def umt5():

@@ -1,17 +1,16 @@
 """Channels last where shapes do not tell: maps as wide as high, and as many channels. What holds the reference's value shows how it is read; what does not is read as the others are."""
-import diffusers
 import nameless
 import numpy as np
 import pytest
+import spread_models
 import torch
-from spread_models import judged, spread
+from spread_models import judged
 
 SIZE = 16
 
 
 def vae():
-    return spread(diffusers.AutoencoderKL(in_channels=3, out_channels=3, down_block_types=("DownEncoderBlock2D",) * 2, up_block_types=("UpDecoderBlock2D",) * 2,
-                                          block_out_channels=(SIZE, 2 * SIZE), latent_channels=4, norm_num_groups=4, sample_size=SIZE, layers_per_block=1))
+    return spread_models.vae(channels=(SIZE, 2 * SIZE), groups=4, size=SIZE)
 
 
 def record(model, file):
