@@ -39,10 +39,8 @@ OpResult layer_norm_with(const NormCase& c, double recorded, double ported) {
   return judged_result(file, layer_norm_of(x, ported)[0]);
 }
 
-enum class Passes {
-  one,
-  two
-};  // over the values: mean square less the mean's square, or the mean square of what is left
+// Over the values: the mean square less the mean's square, or the mean square of what is left.
+enum class Passes { one, two };
 
 // (1, channels, height, width), each sum in one fp32 variable, as a plain loop takes it.
 at::Tensor group_norm_in_order(const at::Tensor& x, int64_t groups, float eps, Passes passes) {
