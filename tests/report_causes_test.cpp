@@ -19,15 +19,17 @@ namespace {
 
 bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-OpResult red(const std::string& path, const std::string& kind, const std::string& fault, const std::string& detail) {
+OpResult red(const std::string& path, const std::string& kind, const std::string& fault, const std::string& what,
+             const std::string& place) {
   OpResult op;
   op.path = path;
   op.kind = kind;
   op.dtype = "bf16";
   op.verdict = Verdict::fail;
   op.gate = Gate::dtype_path;
-  op.explanations = {{"gain", "all values scaled", Gate::logic}, {fault, detail, Gate::dtype_path}};
-  op.diagnosis = fault + " (" + detail + "; explains 100 % of the difference): 31 % of elements differ";
+  op.explanations = {{"gain", "all values scaled", "", Gate::logic}, {fault, what, place, Gate::dtype_path}};
+  op.diagnosis = fault + " (" + op.explanations.back().change.detail() +
+                 "; explains 100 % of the difference): 31 % of elements differ";
   return op;
 }
 
@@ -36,19 +38,18 @@ Report port() {
   Report r;
   for (int i = 0; i < 26; ++i) {
     const std::string path = fmt::format("blocks.{}.to_q", i);
-    r.ops.push_back(red(path, "linear", "extra rounding", "the product before the bias at " + path + "/addmm.0"));
+    r.ops.push_back(red(path, "linear", "extra rounding", "the product before the bias", path + "/addmm.0"));
     r.ops.back().index = 10 + i;
     r.ops.back().source = fmt::format("modeling_llama.py:{} in forward", 312 + i);
     r.ops.back().candidate_source = "attention.cpp:88";
   }
   for (int i = 0; i < 4; ++i) {
     const std::string path = fmt::format("blocks.{}.norm1", i);
-    r.ops.push_back(
-        red(path, "layer_norm", "extra rounding", "mul and add kept wide at " + path + " and 3 more places"));
+    r.ops.push_back(red(path, "layer_norm", "extra rounding", "mul and add kept wide", path + " and 3 more places"));
     r.ops.back().index = 100 + i;
   }
   for (int i = 0; i < 2; ++i) {
-    OpResult op = red(fmt::format("head.{}", i), "linear", "x", "y");
+    OpResult op = red(fmt::format("head.{}", i), "linear", "x", "y", "z");
     op.explanations.clear();
     op.diagnosis = fmt::format("{} of 12{} values are odd (limit [{}, 3])", i + 7, i, i);
     op.index = i;
@@ -91,7 +92,7 @@ TEST_CASE("report: fifty red rows are as many findings as they have causes") {
 TEST_CASE("causes: a name that leaves much unexplained has its share in the title") {
   Report r;
   for (const double explained : {.46, .617}) {
-    r.ops.push_back(red(fmt::format("h.{}.attn", r.ops.size()), "attention", "RoPE theta", "base differs"));
+    r.ops.push_back(red(fmt::format("h.{}.attn", r.ops.size()), "attention", "RoPE theta", "base differs", ""));
     r.ops.back().explanations.back().explained = explained;
   }
   const std::string name = "gate dtype_path, attention: RoPE theta: base differs";

@@ -94,8 +94,8 @@ Report report_of_5000(int red) {
     op.diagnosis = i % red == 0 ? fmt::format("missing rounding at {}: its error is {:.3g}", op.path, x) : "";
     if (i % red == 0)
       for (int k = 0; k < 8; ++k) {
-        op.explanations.push_back({"missing rounding", fmt::format("mul.{} kept wide at {}", k, op.path),
-                                   Gate::dtype_path, x, 5 * x, .9 * x, .1 * x, .01 * x, .5 * x});
+        op.explanations.push_back({"missing rounding", fmt::format("mul.{} kept wide", k), op.path, Gate::dtype_path, x,
+                                   5 * x, .9 * x, .1 * x, .01 * x, .5 * x});
         op.worst.push_back({{1, i, k}, std::sin(i + k), std::sin(i + k) * 1.01});
       }
     r.ops.push_back(std::move(op));
@@ -110,7 +110,8 @@ TEST_CASE("report html: verdict, every row, its numbers, limits and texts") {
   report.ops[2].histogram = Histogram{7, -3, {1, 2, 3}};
   report.ops[2].worst = {{{0, 3, 17}, 1.25, -0.0}, {{0, 0, 1}, 2, NAN}};
   report.ops[2].source = "modeling_llama.py:312 in forward";
-  report.ops[2].explanations = {{"missing rounding", "mul kept wide", Gate::dtype_path, .97, 6.5, .99, .01, .02, .5}};
+  report.ops[2].explanations = {
+      {"missing rounding", "mul kept wide", "", Gate::dtype_path, .97, 6.5, .99, .01, .02, .5}};
   report.dtype_paths = {{"blocks.0.attn2", "port", "blocks.0.attn2: reference: a in fp32; port: b", {{"b", .9, 1e-3}}}};
   const json data = data_of(page_of(report));
   CHECK(data["verdict"] == "fail");

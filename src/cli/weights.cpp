@@ -48,8 +48,8 @@ std::string row_text(const OpResult& row) {
 
 // "layers 3 and 5 swapped" for a row that says only this; "" for any other.
 std::string swapped_layers(const OpResult& row) {
-  if (row.explanations.size() != 1 || !row.explanations[0].detail.starts_with("layers ")) return "";
-  return row.explanations[0].detail.substr(0, row.explanations[0].detail.find(':'));
+  if (row.explanations.size() != 1 || !row.explanations[0].change.what.starts_with("layers ")) return "";
+  return row.explanations[0].change.what.substr(0, row.explanations[0].change.what.find(':'));
 }
 
 // Every row that is not sound; whole layers that are swapped together.

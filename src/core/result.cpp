@@ -14,6 +14,8 @@ bool is_own_gate(Gate gate) { return gate == Gate::structure || gate == Gate::lo
 
 }  // namespace
 
+std::string NamedChange::detail() const { return place.empty() ? what : what + " at " + place; }
+
 std::string verdict_name(Verdict verdict) {
   switch (verdict) {
     case Verdict::pass:

@@ -36,9 +36,19 @@ struct Limit {
       measured{};  // what was held against it, where that is not the statistic of this name in `forced`
 };
 
+/// A named change of a program.
+struct NamedChange {
+  std::string fault;  // the vocabulary of diagnoses: "norm eps", "GELU form", "extra rounding", …
+  std::string what;   // "eps 1e-06 -> 1e-05"
+  std::string place;  // "blocks.0.norm1/native_layer_norm.0 call 3 and 2 more places"; empty: the row's own
+
+  /// "eps 1e-06 -> 1e-05 at blocks.0.norm1/native_layer_norm.0".
+  std::string detail() const;
+};
+
 /// A named change of the reference's program that the difference was projected on.
 struct Explanation {
-  std::string fault, detail;
+  NamedChange change;
   Gate gate = Gate::logic;
   double amplitude = 0, z = 0;  // 1 when the difference is that change and noise; significance
   double explained = 0;         // share of the squared difference

@@ -12,12 +12,10 @@ namespace parity {
 inline constexpr std::string_view kGain = "gain";
 
 /// A named change of the reference's program, and how well the port's difference fits it.
-struct Finding {
-  std::string fault;   // "norm eps", "GELU form", "extra rounding", …
-  std::string detail;  // "1e-05 -> 1e-06 at blocks.0.norm1/native_layer_norm.0"
+struct Finding : NamedChange {
   Gate gate = Gate::logic;
   bool fixed_amplitude = true;  // the change has no free size: only an amplitude near 1 fits
-  Projection fit;               // of (candidate - recorded) on (changed - unchanged)
+  Projection fit{};             // of (candidate - recorded) on (changed - unchanged)
   double null_amplitude = 0;    // largest |amplitude| of the null's arithmetics on the same direction
   double rest = 1;  // squared distance from the changed program, over that from the nearest valid arithmetic: below 1
                     // the change is nearer to what the candidate has than any valid arithmetic

@@ -58,7 +58,7 @@ class Matcher {
     for (const DeviatingValue& d : event_.deviating)
       if (!hypotheses_[d.deviation].valid) add(hypotheses_[d.deviation], d.value);
     pursue();
-    FaultHypothesis gain{std::string(kGain), "all values scaled", Gate::logic, false, {}};
+    FaultHypothesis gain{std::string(kGain), "all values scaled", "", Gate::logic, false};
     gain.rank = 3;  // many faults scale a little on the way: any other name says more
     add_direction(gain, recorded_, recorded_);
     return std::move(found_);
@@ -93,8 +93,7 @@ class Matcher {
 
   void add_direction(const FaultHypothesis& h, const Difference& direction, const at::Tensor& base) {
     const bool white_too = h.gate == Gate::dtype_path || h.fault == kGain;
-    Finding f{h.fault, h.detail, h.gate, h.fixed_amplitude, fit({candidate_, base}, direction, white_too, h.statistics),
-              0};
+    Finding f{h, h.gate, h.fixed_amplitude, fit({candidate_, base}, direction, white_too, h.statistics)};
     f.rank = h.rank;
     f.by_elements = h.by_elements;
     f.more_exact = h.more_exact;
@@ -140,8 +139,9 @@ class Matcher {
       const at::Tensor direction = raised(best->value) - raised(unchanged(h));
       left = left - direction;
       together = together + direction;
-      if (parts == 0) combined = {h.fault, h.detail, h.gate, true, {}};
-      if (parts > 0) combined.detail += fmt::format("; and {} ({})", h.fault, h.detail);
+      if (parts == 0) combined = {h, h.gate, true};
+      if (parts > 0) combined.what += fmt::format("; and {} ({})", h.fault, h.what);
+      if (parts > 0 && h.place != combined.place) combined.place += " and " + h.place;
       if (parts > 0) combined.rank = h.rank + 1, combined.by_elements = true;  // two sizes together meet any
     }
     if (combined.rank == 0) return;  // one alone is among the findings
@@ -166,7 +166,7 @@ class Matcher {
     f.rest = rest(f.fit.plain.left(1));
     f.fixed_amplitude = true;  // predicted element by element: all of it or it is something else
     f.fitted = f.free_size <= unit_roundoff(dtype_);
-    f.detail += fmt::format(", amplitude {:.3g}", amplitude);
+    f.what += fmt::format(", amplitude {:.3g}", amplitude);
     found_.push_back(std::move(f));
   }
 

@@ -36,9 +36,7 @@ struct Declared {
 };
 
 // As headings have it, without the place: "missing rounding: add kept wide".
-std::string whole_name(const Finding& name) {
-  return fmt::format("{}: {}", name.fault, name.detail.substr(0, name.detail.rfind(" at ")));
-}
+std::string whole_name(const Finding& name) { return fmt::format("{}: {}", name.fault, name.what); }
 
 // What is named, or cannot be told from it, if it is declared.
 Declared declared(const OpResult& row, const Finding* best, const std::vector<Finding>& found,
@@ -75,7 +73,7 @@ std::vector<Finding> judge_row(OpResult& row, const RowValues& v, PortFindings* 
   const std::string why = row.diagnosis;
   row = measured;
   std::vector<Finding> left = match_hypotheses(*under, v.value, started(findings), -1);
-  std::erase_if(left, [&](const Finding& f) { return f.fault == change->fault && f.detail == change->detail; });
+  std::erase_if(left, [&](const Finding& f) { return f.fault == change->fault && f.detail() == change->detail(); });
   Evidence beside = evidence_of(v, *under, findings);
   if (change->fault == "missing rounding" || change->fault == "extra rounding")
     beside.reference_dtype = beside.candidate_dtype;  // that is what is declared

@@ -36,11 +36,6 @@ std::string in_every_layer(const std::string& path) {
   return out;
 }
 
-std::string place_in_every_layer(const FaultHypothesis& h) {
-  const size_t at = h.detail.rfind(" at ");
-  return at == std::string::npos ? h.detail : h.detail.substr(0, at) + in_every_layer(h.detail.substr(at));
-}
-
 // cos^2 with the difference. The squared norm of what a change does at the end is the mean square of its parts along
 // random signs.
 double along(const Parts& sketch, const FaultHypothesis& h) {
@@ -69,7 +64,7 @@ std::vector<std::optional<Parts>> sketches_of(const Dump& dump, const Program& p
 StretchChange together(const std::vector<size_t>& members, const std::vector<StretchChange>& logic,
                        const std::vector<std::optional<Parts>>& sketches) {
   StretchChange all = logic[members.front()];
-  all.change.detail = fmt::format("{} ({} places)", place_in_every_layer(all.change), members.size());
+  all.change.place = fmt::format("{} ({} places)", in_every_layer(all.change.place), members.size());
   ++all.change.rank;
   Parts sum(sketches[members.front()]->size());
   for (const size_t m : members) {
@@ -95,7 +90,9 @@ LikelyChanges likely_changes(const Dump& dump, const Program& program, const Str
     logic[i].estimated = true;
     logic[i].along = along(*sketches[i], logic[i].change);
     found.changes.push_back(logic[i]);
-    layers[logic[i].change.fault + ": " + place_in_every_layer(logic[i].change)].push_back(i);
+    layers[fmt::format("{}: {} at {}", logic[i].change.fault, logic[i].change.what,
+                       in_every_layer(logic[i].change.place))]
+        .push_back(i);
   }
   for (const auto& [name, members] : layers)
     if (members.size() > 1) found.changes.push_back(together(members, logic, sketches));

@@ -139,7 +139,7 @@ std::optional<BoundaryEvent> PortFindings::under(const OpResult& row, const Boun
   if (!stretch) return std::nullopt;
   for (const Hypotheses* tried : {&arithmetic_, &hypotheses_})
     for (const FaultHypothesis& h : *tried) {
-      if (h.fault != finding.fault || h.detail != finding.detail || h.deviation.rewrites.empty()) continue;
+      if (h.fault != finding.fault || h.detail() != finding.detail() || h.deviation.rewrites.empty()) continue;
       BoundaryEvent changed{event.boundary, search_.under(*stretch, h), event.deviating};
       if (changed.computed.empty()) continue;  // an op of this name in another call
       // The other named changes are put beside it, to first order.
@@ -173,11 +173,8 @@ std::optional<Finding> PortFindings::in_another_order(const OpResult& row, const
                                                       const at::Tensor& value) const {
   const std::optional<Reordered> other = reordered(event.computed[kRecorded], value);
   if (!other) return std::nullopt;
-  FaultHypothesis h{order_fault(catalogue_.index(), final_op(row.index), value.sizes().vec(), *other),
-                    fmt::format("{} at {}", other->detail, name(row.index)),
-                    Gate::logic,
-                    true,
-                    {}};
+  FaultHypothesis h{order_fault(catalogue_.index(), final_op(row.index), value.sizes().vec(), *other), other->detail,
+                    name(row.index)};
   h.rank = kOrderRank;
   return match_value(event, value, hypotheses_, h, other->value);
 }
@@ -185,15 +182,14 @@ std::optional<Finding> PortFindings::in_another_order(const OpResult& row, const
 std::optional<Finding> PortFindings::stale(const OpResult& row, const BoundaryEvent& event, const at::Tensor& value,
                                            const std::set<std::string>& inputs) {
   const at::Tensor& own = event.computed[kOwn];
-  std::string older = stale_.seen_before(row.path, row.call, value, own, inputs),
-              as = "bitwise what the candidate has at ";
+  std::string older = stale_.seen_before(row.path, row.call, value, own, inputs), as = "bitwise what the candidate has";
   if (older.empty()) {
     older = stale_.like_reference(row.path, row.call, value, event.computed[kRecorded]);
-    as = "but for rounding what the reference has at ";
+    as = "but for rounding what the reference has";
     if (inputs.contains(older)) older.clear();
   }
   if (older.empty() || row.forced->bitwise_equal_share.value_or(1) >= 1) return std::nullopt;
-  Finding f{"stale value", as + older, Gate::logic, true, {}, 0};
+  Finding f{"stale value", as, older, Gate::logic};
   f.fit.amplitude = f.fit.explained = f.fit.correlation = f.fit.size = 1;  // bit by bit: certain
   f.fit.z = f.fit.z_rows = kCertain;
   f.rest = 0;

@@ -37,7 +37,7 @@ at::Tensor perturbed(const at::Tensor& value, size_t boundary) {
 std::vector<Explanation> explanations(const std::vector<Finding>& found, const Thresholds& limits) {
   std::vector<Explanation> list;
   for (const Finding& f : found)
-    list.push_back({f.fault, f.detail, f.gate, f.fit.amplitude, f.fit.sigma(), f.explained(), f.rest, f.null_amplitude,
+    list.push_back({f, f.gate, f.fit.amplitude, f.fit.sigma(), f.explained(), f.rest, f.null_amplitude,
                     detectable_amplitude(f, limits)});
   std::stable_sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.explained > b.explained; });
   if (list.size() > kExplanations) list.resize(kExplanations);
@@ -54,7 +54,7 @@ std::vector<DtypePath> cast_placements(const Program& program, const Segment& se
   for (const DeviatingValue& d : event.deviating) {
     const FaultHypothesis& h = started[d.deviation];
     if (h.gate == Gate::dtype_path)
-      path.candidates.push_back(placement(fmt::format("{}: {}", h.fault, h.detail), d.value, value, dtype));
+      path.candidates.push_back(placement(fmt::format("{}: {}", h.fault, h.detail()), d.value, value, dtype));
   }
   conclude(path, cast_path_of(program, segment));
   if (path.candidates.size() > kExplanations) path.candidates.resize(kExplanations);

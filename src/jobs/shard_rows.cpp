@@ -28,7 +28,7 @@ void name_fault(OpResult& row, const ShardFault& fault, const Thresholds& limits
   const bool of_shape = row.verdict == Verdict::shape;
   row.diagnosis = fmt::format("{}{}{}", text, row.diagnosis.empty() ? "" : ": ", row.diagnosis);
   if (!of_shape) row.verdict = Verdict::fail, row.gate = fault.gate;
-  Explanation explanation{fault.name, fault.detail, fault.gate};
+  Explanation explanation{fault.name, fault.detail, "", fault.gate};
   explanation.amplitude = 1;
   explanation.explained = fault.explained;
   explanation.rest = 1 - fault.explained;

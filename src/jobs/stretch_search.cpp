@@ -169,7 +169,7 @@ class StretchSearch {
   void add(std::vector<Finding> found) {
     for (Finding& f : found)
       if (std::none_of(searched_.findings.begin(), searched_.findings.end(),
-                       [&](const Finding& other) { return other.fault == f.fault && other.detail == f.detail; }))
+                       [&](const Finding& other) { return other.fault == f.fault && other.detail() == f.detail(); }))
         searched_.findings.push_back(std::move(f));
   }
 

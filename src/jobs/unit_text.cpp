@@ -57,8 +57,12 @@ auto members(Is<Limit> auto& s) {
   return std::tie(a, b, c, d, e);
 }
 auto members(Is<Explanation> auto& s) {
-  auto& [a, b, c, d, e, f, g, h, i] = s;
-  return std::tie(a, b, c, d, e, f, g, h, i);
+  auto& [a, b, c, d, e, f, g, h] = s;
+  return std::tie(a, b, c, d, e, f, g, h);
+}
+auto members(Is<NamedChange> auto& s) {
+  auto& [a, b, c] = s;
+  return std::tie(a, b, c);
 }
 auto members(Is<Element> auto& s) {
   auto& [a, b, c] = s;

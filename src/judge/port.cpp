@@ -66,7 +66,7 @@ class PortJudge {
       declarable_ = {like->fault, true};
       return fail(Gate::dtype_path,
                   fmt::format("{} by its size ({} would change as much, {:.2g}, though not these elements): {}",
-                              like->fault, like->detail, like->fit.size, numbers));
+                              like->fault, like->detail(), like->fit.size, numbers));
     }
     if (segment_.draws)
       return fail(Gate::logic, "random numbers of its own, where the reference's are those that it drew: " + numbers);
@@ -80,7 +80,7 @@ class PortJudge {
       bits += fmt::format(", as \"{}\" does", other->fault);
     return fail(best_->gate,
                 fmt::format("{} ({}; explains {} of the difference{}, amplitude {:.2f}, z {:.0f}): {}", best_->fault,
-                            best_->detail, percent(std::clamp<double>(best_->explained(), 0, 1)), bits,
+                            best_->detail(), percent(std::clamp<double>(best_->explained(), 0, 1)), bits,
                             best_->fit.amplitude, best_->fit.z, numbers));
   }
 
@@ -256,7 +256,7 @@ class PortJudge {
         best_->gate,
         fmt::format(
             "{} ({}; amplitude {:.2f}, z {:.0f}): below every magnitude limit, found by its direction (size {:.2g})",
-            best_->fault, best_->detail, best_->fit.amplitude, best_->fit.sigma(), best_->fit.size));
+            best_->fault, best_->detail(), best_->fit.amplitude, best_->fit.sigma(), best_->fit.size));
   }
 
   // Where valid arithmetics alone lie far apart, a pass would say nothing; unless the candidate lies near the recorded

@@ -29,21 +29,6 @@ constexpr std::array kUnnamed{
     Unnamed{"NaN or Inf", "NaN or Inf in other places"},
 };
 
-/// "erf for tanh at blocks.0/gelu.0 and 2 more places" -> "erf for tanh".
-std::string without_places(std::string text) {
-  for (size_t at = text.find(" at "); at != std::string::npos; at = text.find(" at ", at)) {
-    if (const std::string_view what = std::string_view(text).substr(at + 4);
-        what.starts_with("a time") || what.starts_with("its ") || what.starts_with("most ")) {
-      at += 4;  // no place
-      continue;
-    }
-    text.erase(at, std::min(text.find_first_of(" ;,)", at + 4), text.size()) - at);
-  }
-  if (const size_t more = text.find(" more place"); more != std::string::npos)
-    text.erase(std::min(text.rfind(" and ", more), more));
-  return text;
-}
-
 /// Numbers and what stands in brackets differ from row to row; "fp64" is no number.
 std::string without_numbers(const std::string& text) {
   std::string out;
@@ -67,8 +52,8 @@ std::string without_numbers(const std::string& text) {
 const Explanation* named_change(const OpResult& op) {
   const Explanation* named = nullptr;
   for (const Explanation& e : op.explanations) {
-    if (!op.diagnosis.starts_with(e.fault)) continue;
-    const bool same = op.diagnosis.find(e.detail) != std::string::npos;
+    if (!op.diagnosis.starts_with(e.change.fault)) continue;
+    const bool same = op.diagnosis.find(e.change.detail()) != std::string::npos;
     if (same || named == nullptr) named = &e;
     if (same) break;
   }
@@ -91,8 +76,8 @@ bool red(const OpResult& op) { return op.verdict == Verdict::fail || op.verdict 
 
 std::string cause_name(const OpResult& op) {
   if (const Explanation* named = named_change(op)) {
-    const std::string detail = without_places(named->detail);
-    return detail.empty() ? named->fault : fmt::format("{}: {}", named->fault, detail);
+    const auto& [fault, what, place] = named->change;
+    return what.empty() ? fault : fmt::format("{}: {}", fault, what);
   }
   for (const Unnamed& known : kUnnamed)
     if (op.diagnosis.find(known.part) != std::string::npos) return std::string(known.name);

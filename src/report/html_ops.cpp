@@ -68,9 +68,9 @@ json limits(const OpResult& op, HtmlStrings& strings) {
 json explanations(const OpResult& op, size_t most, HtmlStrings& strings) {
   json out = json::array();
   for (const Explanation& e : op.explanations | std::views::take(most))
-    for (json& cell :
-         std::vector<json>{strings(e.fault), strings(e.detail), strings(gate_name(e.gate)), brief(e.amplitude),
-                           brief(e.z), brief(e.explained), brief(e.rest), brief(e.null_amplitude), brief(e.detectable)})
+    for (json& cell : std::vector<json>{strings(e.change.fault), strings(e.change.detail()), strings(gate_name(e.gate)),
+                                        brief(e.amplitude), brief(e.z), brief(e.explained), brief(e.rest),
+                                        brief(e.null_amplitude), brief(e.detectable)})
       out.push_back(std::move(cell));
   return out;
 }

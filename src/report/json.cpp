@@ -54,8 +54,9 @@ json gate_json(Gate gate) { return gate == Gate::none ? json(nullptr) : json(gat
 json explanations_json(const std::vector<Explanation>& list) {
   json out = json::array();
   for (const Explanation& e : list)
-    out.push_back({{"fault", plain(e.fault)},
-                   {"detail", plain(e.detail)},
+    out.push_back({{"fault", plain(e.change.fault)},
+                   {"detail", plain(e.change.detail())},
+                   {"place", plain(e.change.place)},
                    {"gate", gate_json(e.gate)},
                    {"amplitude", value(e.amplitude)},
                    {"z", value(e.z)},

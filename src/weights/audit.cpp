@@ -141,7 +141,7 @@ class Audit {
     if (weight(fault.verdict) > weight(row.verdict)) row.verdict = fault.verdict, row.gate = fault.gate;
     if (row.explanations.empty()) row.diagnosis.clear();
     row.diagnosis += fmt::format("{}{}{}: {}", row.explanations.empty() ? "" : "; ", where, fault.name, fault.detail);
-    row.explanations.push_back({fault.name, fault.detail, fault.gate, 1, 0, 1, 0});
+    row.explanations.push_back({fault.name, fault.detail, "", fault.gate, 1, 0, 1, 0});
   }
 
   // Does the candidate know none of the reference's names, as the file of an exported graph does?
@@ -183,7 +183,7 @@ class Audit {
         row.verdict = Verdict::inconclusive;
         row.gate = Gate::structure;
         row.diagnosis = "extra: the reference has no such parameter, under no name";
-        row.explanations.push_back({"extra", "the reference has no such parameter", Gate::structure, 1, 0, 1, 0});
+        row.explanations.push_back({"extra", "the reference has no such parameter", "", Gate::structure, 1, 0, 1, 0});
         result_.rows.push_back(std::move(row));
       }
     }

@@ -27,11 +27,11 @@ struct AuditResult {
 };
 
 /// Content decides what a candidate tensor holds, names what it was supposed to hold; a row fails where they disagree:
-/// explanations[0].fault is one of missing, extra, wrong layer, swapped, duplicated, misplaced, transposed, reshaped,
-/// rows permuted, axis permuted, shuffled, interleaved, empty, rounded, truncated, scaled, scaled along an axis, sign
-/// flipped, offset, zero, constant, nan, rows differ, values differ, shape, dtype. Constant tensors (norms of ones)
-/// pair by name and say so. A parameter stored in a narrower dtype passes when each value was rounded once, to nearest.
-/// The 1.3B shapes (825 tensors, 5.7 GB fp32 against 2.8 GB bf16, 24 faults) take 14.5 s of CPU and 1.2 GB.
+/// explanations[0].change.fault is one of missing, extra, wrong layer, swapped, duplicated, misplaced, transposed,
+/// reshaped, rows permuted, axis permuted, shuffled, interleaved, empty, rounded, truncated, scaled, scaled along an
+/// axis, sign flipped, offset, zero, constant, nan, rows differ, values differ, shape, dtype. Constant tensors (norms
+/// of ones) pair by name and say so. A parameter stored in a narrower dtype passes when each value was rounded once, to
+/// nearest. The 1.3B shapes (825 tensors, 5.7 GB fp32 against 2.8 GB bf16, 24 faults) take 14.5 s of CPU and 1.2 GB.
 /// Throws Error for damaged data.
 AuditResult audit_weights(const WeightSide& reference, const WeightSide& candidate, const AuditProgress& progress);
 

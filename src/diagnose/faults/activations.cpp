@@ -37,7 +37,7 @@ void instead(const ProgramIndex& program, int index, const char* fault, const ch
 void written_out(const ProgramIndex& program, int index, Hypotheses& to) {
   const int cube = program.behind(index, "pow", 5);
   if (cube < 0 || program.number(cube, 1) != 3) return;
-  FaultHypothesis h{"GELU form", "erf for tanh at " + program.path(index), Gate::logic, true, {}};
+  FaultHypothesis h{"GELU form", "erf for tanh", program.place(index)};
   const auto kept = std::make_shared<at::Tensor>();
   h.deviation.rewrites[cube] = [kept](OpCall& call) {
     *kept = call.tensor("self");
@@ -80,8 +80,7 @@ void whole_module(const ProgramIndex& program, int index, Hypotheses& to) {
                                       Other{"activation", "ReLU", relu},
                                       Other{"activation", "left out", left_out}};
   for (const Other& other : kOthers) {
-    FaultHypothesis h{
-        other.fault, fmt::format("{} in its place at {}", other.what, program.path(index)), Gate::logic, true, {}};
+    FaultHypothesis h{other.fault, fmt::format("{} in its place", other.what), program.place(index)};
     const auto kept = std::make_shared<at::Tensor>();
     h.deviation.rewrites[index] = [kept, function = other.function, alone = last == index](OpCall& call) {
       *kept = call.tensor("self").to(at::kDouble);
@@ -98,8 +97,7 @@ void whole_module(const ProgramIndex& program, int index, Hypotheses& to) {
 void narrow(const ProgramIndex& program, int index, Hypotheses& to) {
   const auto& output = program.op(index).outputs[0];
   if (!output || (output->dtype != at::kBFloat16 && output->dtype != at::kHalf)) return;
-  FaultHypothesis h{
-      "extra rounding", "each step of the activation rounded at " + program.path(index), Gate::dtype_path, true, {}};
+  FaultHypothesis h{"extra rounding", "each step of the activation rounded", program.place(index), Gate::dtype_path};
   const bool tanh = program.op(index).kwargs.value("approximate", std::string("none")) == "tanh";
   h.deviation.rewrites[index] = [dtype = output->dtype, tanh, silu = program.op(index).kind == "silu"](OpCall& call) {
     const auto r = [&](const at::Tensor& t) { return t.to(dtype).to(at::kDouble); };

@@ -20,18 +20,15 @@ const std::array<std::vector<Family>, 3> kTiers{
     std::vector<Family>{attention_steps, cached_keys_and_values, narrow_weights},
     std::vector<Family>{approximated_functions, flushed_denormals, accumulation}};
 
-// "inputs rounded to tf32 at blocks.0.attn1/addmm.0" without the place.
-std::string without_place(const FaultHypothesis& h) { return h.detail.substr(0, h.detail.rfind(" at ")); }
-
 // The same change at all of its places: a port that rounds one linear's inputs rounds all of them.
 Hypotheses everywhere(const Hypotheses& single) {
   std::map<std::pair<std::string, std::string>, std::vector<const FaultHypothesis*>> groups;
-  for (const FaultHypothesis& h : single) groups[{h.fault, without_place(h)}].push_back(&h);
+  for (const FaultHypothesis& h : single) groups[{h.fault, h.what}].push_back(&h);
   Hypotheses all;
   for (const auto& [name, group] : groups) {
     if (group.size() < 2 || group.size() > kMostPlaces) continue;
     FaultHypothesis& h = all.emplace_back(*group.front());
-    h.detail += fmt::format(" and {} more places", group.size() - 1);
+    h.place += fmt::format(" and {} more places", group.size() - 1);
     ++h.rank;
     for (const FaultHypothesis* one : group)
       h.deviation.rewrites.insert(one->deviation.rewrites.begin(), one->deviation.rewrites.end());
@@ -64,9 +61,9 @@ std::vector<Hypotheses> arithmetic_changes(const ProgramIndex& program, const st
   return tiers;
 }
 
-void add_arithmetic(Hypotheses& to, const ProgramIndex& program, int index, std::string fault, const std::string& what,
+void add_arithmetic(Hypotheses& to, const ProgramIndex& program, int index, std::string fault, std::string what,
                     Rewrite rewrite) {
-  FaultHypothesis h{std::move(fault), fmt::format("{} at {}", what, program.path(index)), Gate::dtype_path, true, {}};
+  FaultHypothesis h{std::move(fault), std::move(what), program.place(index), Gate::dtype_path};
   h.exact = h.arithmetic = true;
   h.rank = 1;  // a fault of the catalogue that explains as much says more
   h.deviation.rewrites[index] = std::move(rewrite);

@@ -27,7 +27,7 @@ void approximated_functions(const ProgramIndex& program, int index, Hypotheses& 
 void flushed_denormals(const ProgramIndex& program, int index, Hypotheses& to);
 
 /// What families are written with.
-void add_arithmetic(Hypotheses& to, const ProgramIndex& program, int index, std::string fault, const std::string& what,
+void add_arithmetic(Hypotheses& to, const ProgramIndex& program, int index, std::string fault, std::string what,
                     Rewrite rewrite);
 /// Beside exact arithmetic: the arguments as floats, so that LibTorch's own kernels run and a port on the same library
 /// has the same bits. Beside other replays (a declared change is put into all of them) nothing happens.

@@ -117,7 +117,7 @@ void even_convolution(const ProgramIndex& program, int index, Hypotheses& to) {
   if (pad < 0 || pad == index) return;
   const int cat = program.producer(program.argument(pad, 0));
   if (cat < 0 || program.op(cat).kind != "cat" || program.reads(cat).size() != 2) return;
-  FaultHypothesis h{"causal cache", "padded on both sides, no cache at " + program.path(cat), Gate::logic, true, {}};
+  FaultHypothesis h{"causal cache", "padded on both sides, no cache", program.place(cat)};
   const auto old = std::make_shared<int64_t>(0);
   const auto axis = std::make_shared<int64_t>(0);
   h.deviation.rewrites[cat] = [old, axis](OpCall& call) {

@@ -43,8 +43,8 @@ Rewrite rounded_too(at::ScalarType half) {
   };
 }
 
-void add(Hypotheses& to, std::string fault, std::string detail, std::map<int, Rewrite> rewrites) {
-  FaultHypothesis h{std::move(fault), std::move(detail), Gate::dtype_path, true, {}};
+void add(Hypotheses& to, std::string fault, std::string what, std::string place, std::map<int, Rewrite> rewrites) {
+  FaultHypothesis h{std::move(fault), std::move(what), std::move(place), Gate::dtype_path};
   h.deviation.rewrites = std::move(rewrites);
   h.joint = true;
   to.push_back(std::move(h));
@@ -144,7 +144,7 @@ void rounded_leaves(const ProgramIndex& program, int index, at::ScalarType half,
       weights.push_back(position);
   }
   if (weights.empty() || op.view) return;
-  add(to, "extra rounding", fmt::format("stored numbers rounded to {} at {}", c10::toString(half), op.path),
+  add(to, "extra rounding", fmt::format("stored numbers rounded to {}", c10::toString(half)), program.place(index),
       {{index, [weights, half](OpCall& call) {
           for (const size_t position : weights)
             if (call.arguments.at(position).isTensor())
@@ -170,16 +170,16 @@ void half_result(const ProgramIndex& program, int index, Hypotheses& to) {
   const Op& op = program.op(index);
   if (op.kind.starts_with("empty") || op.kind.starts_with("zeros")) {
     if (auto all = wide_buffer(program, index); !all.empty())
-      add(to, "missing rounding", fmt::format("buffer kept wide at {}", op.path), std::move(all));
+      add(to, "missing rounding", "buffer kept wide", program.place(index), std::move(all));
     return;
   }
   if (writes_in_place(op)) return;  // rounded because its buffer is: see there
-  add(to, "missing rounding", fmt::format("{} kept wide at {}", op.kind, op.path), {{index, not_rounded()}});
+  add(to, "missing rounding", op.kind + " kept wide", program.place(index), {{index, not_rounded()}});
   to.back().wide_op = index;
-  add(to, "truncation", fmt::format("rounded towards zero at {}", op.path), {{index, truncated()}});
+  add(to, "truncation", "rounded towards zero", program.place(index), {{index, truncated()}});
   if (elementwise(op))
     if (auto chain = fused_chain(program, index); chain.size() > 1 && chain.begin()->first == index)
-      add(to, "missing rounding", fmt::format("a chain of elementwise ops rounded at its end only at {}", op.path),
+      add(to, "missing rounding", "a chain of elementwise ops rounded at its end only", program.place(index),
           std::move(chain));
   // The whole module call in fp32, rounded at its end only.
   std::map<int, Rewrite> all;
@@ -188,13 +188,12 @@ void half_result(const ProgramIndex& program, int index, Hypotheses& to) {
       all[i] = not_rounded();
   if (all.size() < 3) return;
   all.erase(std::prev(all.end()));
-  add(to, "missing rounding", fmt::format("{} to the end of its module kept wide", op.path), std::move(all));
+  add(to, "missing rounding", program.place(index) + " to the end of its module kept wide", "", std::move(all));
 }
 
 // A wide result rounded, alone or with those after it.
 void wide_result(const ProgramIndex& program, int index, at::ScalarType half, Hypotheses& to) {
-  const Op& op = program.op(index);
-  add(to, "extra rounding", fmt::format("rounded to {} at {}", c10::toString(half), op.path),
+  add(to, "extra rounding", fmt::format("rounded to {}", c10::toString(half)), program.place(index),
       {{index, rounded_too(half)}});
   const std::vector<int> ops = island(program, index);
   // Runs of ops from this one on: a port casts back at any of them.
@@ -202,7 +201,7 @@ void wide_result(const ProgramIndex& program, int index, at::ScalarType half, Hy
   for (size_t last = 1; last < ops.size(); ++last) {
     all[ops[last]] = rounded_too(half);
     if (last > 6 && last + 1 < ops.size()) continue;
-    add(to, "extra rounding", fmt::format("{} each rounded to {} at {}", last + 1, c10::toString(half), op.path),
+    add(to, "extra rounding", fmt::format("{} each rounded to {}", last + 1, c10::toString(half)), program.place(index),
         std::map<int, Rewrite>(all));
   }
 }

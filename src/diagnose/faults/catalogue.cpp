@@ -114,10 +114,14 @@ int ProgramIndex::behind(int index, std::string_view kind, int steps) const {
   return -1;
 }
 
-void add_fault(Hypotheses& to, const ProgramIndex& program, int index, std::string fault, const std::string& what,
+std::string ProgramIndex::place(int index) const {
+  const Op& at = op(index);
+  return at.call > 0 ? fmt::format("{} call {}", at.path, at.call) : at.path;
+}
+
+void add_fault(Hypotheses& to, const ProgramIndex& program, int index, std::string fault, std::string what,
                Rewrite rewrite, bool fixed_amplitude) {
-  FaultHypothesis h{
-      std::move(fault), fmt::format("{} at {}", what, program.path(index)), Gate::logic, fixed_amplitude, {}};
+  FaultHypothesis h{std::move(fault), std::move(what), program.place(index), Gate::logic, fixed_amplitude};
   h.deviation.rewrites[index] = std::move(rewrite);
   to.push_back(std::move(h));
 }
@@ -134,9 +138,6 @@ Rewrite rounded_as_recorded(Rewrite rewrite) {
     return results;
   };
 }
-
-// "rotated the other way at blocks.0.attn1/cat.0" without the place.
-std::string what(const FaultHypothesis& h) { return h.detail.substr(0, h.detail.rfind(" at ")); }
 
 }  // namespace
 
@@ -155,11 +156,11 @@ Catalogue::Catalogue(const Program& program, const ReplaysOfFaults& replays) : i
 
 void Catalogue::join(const std::vector<FaultHypothesis>& single) {
   std::map<std::pair<std::string, std::string>, std::vector<const FaultHypothesis*>> groups;
-  for (const FaultHypothesis& h : single) groups[{h.fault, what(h)}].push_back(&h);
+  for (const FaultHypothesis& h : single) groups[{h.fault, h.what}].push_back(&h);
   for (const auto& [name, group] : groups) {
     if (group.size() < 2 || group.size() > 16) continue;
     FaultHypothesis all = *group.front();
-    all.detail += fmt::format(" and {} more places", group.size() - 1);
+    all.place += fmt::format(" and {} more places", group.size() - 1);
     all.wide_op = -1;  // one op alone no longer
     ++all.rank;        // where one place explains as much, the others lie behind it
     for (const FaultHypothesis* h : group)

@@ -16,12 +16,10 @@ namespace parity {
 struct Reordered;
 
 /// One named change of the program, beginning at one op.
-struct FaultHypothesis {
-  std::string fault;            // the vocabulary of diagnoses: "norm eps", "GELU form", "shift and scale swapped", …
-  std::string detail;           // where and what: "eps 1e-06 -> 1e-05 at blocks.0.norm1/native_layer_norm.0"
+struct FaultHypothesis : NamedChange {
   Gate gate = Gate::logic;      // dtype_path for roundings
   bool fixed_amplitude = true;  // false: the size is free (an eps), so any significant amplitude fits
-  Deviation deviation;
+  Deviation deviation{};
   bool exact = false;       // in the reference's dtypes, rounded exactly where it changes something; else in fp64
   int wide_op = -1;         // this op alone is left unrounded
   bool joint = false;       // also tried at all places of the module call together
@@ -71,8 +69,8 @@ class ProgramIndex {
   int behind(int index, std::string_view kind, int steps) const;
   /// The half-width dtype among the program's boundaries, if any.
   std::optional<at::ScalarType> half() const { return half_; }
-  /// "path of op `index`".
-  const std::string& path(int index) const { return op(index).path; }
+  /// Of op `index`, for people: "blocks.0/add.1", in a later call of its module "blocks.0/add.1 call 3".
+  std::string place(int index) const;
 
  private:
   int64_t recorded(int64_t id) const;
@@ -90,7 +88,7 @@ class ProgramIndex {
 using Hypotheses = std::vector<FaultHypothesis>;
 
 /// Adds a logic hypothesis that rewrites op `index` alone.
-void add_fault(Hypotheses& to, const ProgramIndex& program, int index, std::string fault, const std::string& what,
+void add_fault(Hypotheses& to, const ProgramIndex& program, int index, std::string fault, std::string what,
                Rewrite rewrite, bool fixed_amplitude = true);
 
 // The families. `index`: the op to look at; only hypotheses whose first rewritten op is `index`.

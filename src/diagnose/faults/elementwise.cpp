@@ -173,10 +173,7 @@ void swapped_slices(const ProgramIndex& program, int index, Hypotheses& to) {
         sibling.outputs[0]->shape != op.outputs[0]->shape)
       continue;
     FaultHypothesis h{exchange_name(program, *op.outputs[0], *sibling.outputs[0]),
-                      fmt::format("{} and {} exchanged", op.path, sibling.path),
-                      Gate::logic,
-                      true,
-                      {}};
+                      program.place(index) + " and " + program.place(other) + " exchanged", ""};
     const auto first = std::make_shared<torch::jit::Stack>();
     // The later one's arguments are literals: read them from its recorded call.
     const auto exchanged = [](const Op& like) {

@@ -47,8 +47,8 @@ Between between_products(const ProgramIndex& program, int index) {
   return found;
 }
 
-FaultHypothesis kept_wide(std::string detail, const std::vector<int>& ops) {
-  FaultHypothesis h{"fused kernel", std::move(detail), Gate::none, true, {}};
+FaultHypothesis kept_wide(const ProgramIndex& program, std::string what, const std::vector<int>& ops) {
+  FaultHypothesis h{"fused kernel", std::move(what), program.place(ops.front()), Gate::none};
   h.valid = true;
   for (const int op : ops) h.deviation.rewrites[op] = [](OpCall& call) { return call.unrounded(call.arguments); };
   return h;
@@ -84,7 +84,7 @@ void fused_bias(const ProgramIndex& program, int index, Hypotheses& to) {
   const Op& op = program.op(index);
   if (!is_product(op) || op.outputs.empty() || !op.outputs[0] || !is_half(op.outputs[0]->dtype)) return;
   if (added_bias(program, index) < 0) return;
-  to.push_back(kept_wide("bias added before the product is rounded at " + op.path, {index}));
+  to.push_back(kept_wide(program, "bias added before the product is rounded", {index}));
   to.back().joint = true;
 }
 
@@ -93,7 +93,7 @@ void fused_attention(const ProgramIndex& program, int index, Hypotheses& to) {
   if (!is_product_of_scores(op) || op.outputs.empty() || !op.outputs[0] || !is_half(op.outputs[0]->dtype)) return;
   const Between found = between_products(program, index);
   if (found.softmax < 0 || found.product < 0) return;
-  to.push_back(kept_wide("scores and probabilities kept wide at " + op.path, found.ops));
+  to.push_back(kept_wide(program, "scores and probabilities kept wide", found.ops));
 }
 
 }  // namespace parity

@@ -112,7 +112,7 @@ void other_one_activated(const ProgramIndex& program, int index, Hypotheses& to)
     const auto [gate, up] = gate_and_up(program, product);
     if (gate < 0 || up < 0) continue;
     const bool first = program.argument(product, 0) == op.outputs[0]->id;
-    FaultHypothesis h{kExchanged, "the other one activated at " + op.path, Gate::logic, true, {}};
+    FaultHypothesis h{kExchanged, "the other one activated", program.place(index)};
     const auto kept = std::make_shared<at::Tensor>();
     h.deviation.rewrites[index] = [kept](OpCall& call) {
       *kept = call.tensor("self").clone();
@@ -136,11 +136,8 @@ void layers_exchanged(const ProgramIndex& program, int index, Hypotheses& to) {
   if (partner <= index || program.op(partner).kind != op.kind) return;
   const std::optional<Layer> other = layer_at(program, partner);
   if (!other || other->weight->value.shape != own->weight->value.shape || !own->bias != !other->bias) return;
-  FaultHypothesis h{kExchanged,
-                    fmt::format("{} and {} at {}", stored_name(*own->weight), stored_name(*other->weight), op.path),
-                    Gate::logic,
-                    true,
-                    {}};
+  FaultHypothesis h{kExchanged, stored_name(*own->weight) + " and " + stored_name(*other->weight),
+                    program.place(index)};
   h.deviation.rewrites = {{index, with_layer(*other)}, {partner, with_layer(*own)}};
   h.gross = true;
   to.push_back(std::move(h));

@@ -85,7 +85,7 @@ void with_its_bias(const ProgramIndex& program, int index, const BiasUse& own, c
   if (theirs == nullptr || theirs->value.shape != own.bias->value.shape) return;
   FaultHypothesis both = to.back();
   both.rank = 3;  // of equal inputs a stale value is the same numbers: behind it (jobs/port_findings.cpp)
-  both.detail.insert(both.detail.find(" at "), " with its bias");
+  both.what += " with its bias";
   const Rewrite weight = both.deviation.rewrites.at(index);
   const auto set = [id = theirs->value.id, argument = own.argument](OpCall& call) {
     call.set(argument, call.leaf(id));

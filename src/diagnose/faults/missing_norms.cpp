@@ -83,7 +83,7 @@ void without_gain_and_bias(const ProgramIndex& program, int norm, std::map<int, 
 }
 
 void add_missing(const ProgramIndex& program, int first, std::map<int, Rewrite> rewrites, Hypotheses& to) {
-  FaultHypothesis h{kMissing, fmt::format("its input goes on at {}", program.path(first)), Gate::logic, true, {}};
+  FaultHypothesis h{kMissing, "its input goes on", program.place(first)};
   h.deviation.rewrites = std::move(rewrites);
   h.gross = true;
   to.push_back(std::move(h));

@@ -70,13 +70,8 @@ void narrow_layer_norm(const ProgramIndex& program, int index, Hypotheses& to) {
   const auto dtype = program.op(index).outputs[0] ? program.op(index).outputs[0]->dtype : at::kFloat;
   if (dtype != at::kBFloat16 && dtype != at::kHalf) return;
   for (const bool statistics : {true, false}) {
-    FaultHypothesis h{
-        "extra rounding",
-        fmt::format("{} at {}", statistics ? "each step of the norm rounded" : "the normalised value rounded",
-                    program.path(index)),
-        Gate::dtype_path,
-        true,
-        {}};
+    FaultHypothesis h{"extra rounding", statistics ? "each step of the norm rounded" : "the normalised value rounded",
+                      program.place(index), Gate::dtype_path};
     h.deviation.rewrites[index] = [statistics, dtype](OpCall& call) {
       const auto r = [&](const at::Tensor& t) { return t.to(dtype).to(at::kDouble); };
       const auto s = [&](const at::Tensor& t) { return statistics ? r(t) : t; };
@@ -99,8 +94,7 @@ void residual_of_norm(const ProgramIndex& program, int index, Hypotheses& to) {
   const int64_t x = program.argument(index, 0);
   for (const int sum : program.consumers(x)) {
     if (sum <= index || program.op(sum).name != "aten::add.Tensor" || program.number(sum, 1)) continue;
-    FaultHypothesis h{
-        "residual missing", "the normed value added instead at " + program.path(sum), Gate::logic, true, {}};
+    FaultHypothesis h{"residual missing", "the normed value added instead", program.place(sum)};
     const auto kept = std::make_shared<at::Tensor>();
     h.deviation.rewrites[index] = [kept](OpCall& call) {
       Results results = call.run_again();

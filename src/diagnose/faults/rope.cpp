@@ -64,19 +64,19 @@ Results without_table(OpCall& call) {
 
 // x cos + cat(-x2, x1) sin as a whole. `halves`: the op that joins, `sines`, `cosines`: the products.
 void whole_rotation(const ProgramIndex& program, int halves, int sines, int cosines, Hypotheses& to) {
-  FaultHypothesis paired{"RoPE pairing", "neighbours paired at " + program.path(halves), Gate::logic, true, {}};
+  FaultHypothesis paired{"RoPE pairing", "neighbours paired", program.place(halves)};
   paired.deviation.rewrites[cosines] = with_table_for_neighbours;
   paired.deviation.rewrites[halves] = paired_with_neighbours;
   paired.deviation.rewrites[sines] = with_table_for_neighbours;
   to.push_back(paired);
   if (const int sum = program.ahead(sines, "add", 1); sum >= 0) {
-    paired.detail = "neighbours paired, and stored as halves at " + program.path(halves);
+    paired.what += ", and stored as halves";
     paired.deviation.rewrites[sum] = [](OpCall& call) {
       return Results{call.run_again()[0]->unflatten(-1, {-1, 2}).transpose(-1, -2).flatten(-2)};
     };
     to.push_back(std::move(paired));
   }
-  FaultHypothesis missing{"RoPE missing", "not rotated at " + program.path(halves), Gate::logic, true, {}};
+  FaultHypothesis missing{"RoPE missing", "not rotated", program.place(halves)};
   missing.deviation.rewrites[cosines] = without_table;
   missing.deviation.rewrites[sines] = [](OpCall& call) { return Results{at::zeros_like(*call.run_again()[0])}; };
   to.push_back(std::move(missing));
@@ -167,7 +167,7 @@ void rotated_parts(const ProgramIndex& program, int product, Hypotheses& to) {
     const auto r = rotation(program, index);
     if (!r || r->cosine != product) continue;
     const auto add = [&](const char* fault, const char* what, std::map<int, Rewrite> rewrites) {
-      FaultHypothesis h{fault, fmt::format("{} at {}", what, program.path(index)), Gate::logic, true, {}};
+      FaultHypothesis h{fault, what, program.place(index)};
       h.deviation.rewrites = std::move(rewrites);
       h.joint = true;
       to.push_back(std::move(h));

@@ -29,11 +29,7 @@ void chosen(const ProgramIndex& program, int index, Hypotheses& to) {
     });
   const int softmax = program.ahead(index, "_softmax", 3);
   if (softmax < 0) return;
-  FaultHypothesis h{"expert routing",
-                    "weights of all experts, not normalised among the chosen at " + program.path(index),
-                    Gate::logic,
-                    true,
-                    {}};
+  FaultHypothesis h{"expert routing", "weights of all experts, not normalised among the chosen", program.place(index)};
   const auto kept = std::make_shared<std::pair<at::Tensor, at::Tensor>>();
   h.deviation.rewrites[index] = [kept](OpCall& call) {
     const Results results = call.run_again();

@@ -36,7 +36,7 @@ Rewrite with_cap_times(double factor, bool before) {
 
 void add(const ProgramIndex& program, const std::string& what, int first, std::map<int, Rewrite> rewrites, bool fixed,
          Hypotheses& to) {
-  FaultHypothesis h{"soft cap", fmt::format("{} at {}", what, program.path(first)), Gate::logic, fixed, {}};
+  FaultHypothesis h{"soft cap", what, program.place(first), Gate::logic, fixed};
   h.deviation.rewrites = std::move(rewrites);
   to.push_back(std::move(h));
 }

@@ -28,12 +28,8 @@ void broken_ties(const ProgramIndex& program, int index, Hypotheses& to) {
   const Value* scores = program.value(program.argument(index, 0));
   if (scores == nullptr || !at::isFloatingType(scores->dtype)) return;  // ids in order have ties on purpose
   for (const bool last_first : {false, true}) {
-    FaultHypothesis h{
-        "tie",
-        (last_first ? "the last of equal scores first at " : "the first of equal scores first at ") + op.path,
-        Gate::none,
-        true,
-        {}};
+    FaultHypothesis h{"tie", last_first ? "the last of equal scores first" : "the first of equal scores first",
+                      program.place(index), Gate::none};
     h.valid = h.joint = true;
     h.deviation.rewrites[index] = [last_first](OpCall& call) { return by_place(call, last_first); };
     to.push_back(std::move(h));
