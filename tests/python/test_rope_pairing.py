@@ -95,9 +95,10 @@ def test_neighbours_for_halves_that_are_cast_twice(apart, tmp_path):
     assert first["path"] == "o" and first["diagnosis"].startswith("RoPE pairing"), first
 
 
+@pytest.mark.parametrize("reference", [complex_pairs, written_pairs])
 @pytest.mark.parametrize("port", [halves, halves_stored_as_pairs])
-def test_halves_for_neighbours_where_they_are_recorded(port, tmp_path):
-    report, _ = compared(complex_pairs, port, tmp_path, torch.float32, named=True)
+def test_halves_for_neighbours_where_they_are_recorded(port, reference, tmp_path):
+    report, _ = compared(reference, port, tmp_path, torch.float32, named=True)
     first = report["first_divergence"]
     assert first["path"] == "turned_q" and first["diagnosis"].startswith("RoPE pairing"), first
 

@@ -140,23 +140,18 @@ void grouped_heads(const ProgramIndex& program, int index, const std::vector<int
                 });
 }
 
-// Pairs of channels that are rotated: as complex numbers, or both multiplied on their own.
-bool are_rotated(const ProgramIndex& program, int index, const std::vector<int64_t>& out,
+// Pairs of channels that are rotated as complex numbers; those taken apart again are rope.cpp's.
+bool are_complex(const ProgramIndex& program, int index, const std::vector<int64_t>& out,
                  const std::vector<int64_t>& parts) {
-  if (parts.size() != 2 || out[parts[1]] != 2 || parts[1] + 1 != static_cast<int64_t>(out.size())) return false;
-  if (program.ahead(index, "view_as_complex", 2) >= 0) return true;
-  const int apart = program.ahead(index, "unbind", 2);
-  return apart >= 0 && std::ranges::all_of(program.op(apart).outputs, [&](const auto& part) {
-           return part && std::ranges::any_of(program.consumers(part->id),
-                                              [&](int op) { return program.op(op).kind == "mul"; });
-         });
+  return parts.size() == 2 && out[parts[1]] == 2 && parts[1] + 1 == static_cast<int64_t>(out.size()) &&
+         program.ahead(index, "view_as_complex", 2) >= 0;
 }
 
 // One axis taken apart: its parts in another order.
 void parted(const ProgramIndex& program, int index, const std::vector<int64_t>& out, const std::vector<int64_t>& parts,
             Hypotheses& to) {
   if (parts.size() > 3) return;
-  const bool pairs = are_rotated(program, index, out, parts);
+  const bool pairs = are_complex(program, index, out, parts);
   bool heads = false;  // (heads, width), or one of them with query, key and value beside it
   for (size_t i = 0; i + 1 < parts.size(); ++i)
     heads = heads || become_heads(program, index, out[parts[i]], out[parts.back()]);

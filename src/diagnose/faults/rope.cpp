@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <memory>
 
@@ -142,6 +143,35 @@ struct Rotation {
   int cosine2 = -1;               // x2 c
 };
 
+size_t position_of(const Op& op, int64_t id) {
+  return static_cast<size_t>(std::ranges::find_if(op.outputs, [&](const auto& v) { return v && v->id == id; }) -
+                             op.outputs.begin());
+}
+
+// Are both the same views, or casts, of one value? `table.real` written twice makes two values.
+bool are_same(const ProgramIndex& program, int64_t a, int64_t b) {
+  while (a != b) {
+    const int from = program.producer(a), other = program.producer(b);
+    if (from < 0 || other < 0) return false;
+    const Op &left = program.op(from), &right = program.op(other);
+    const auto literals = [](const Op& op) { return std::vector(op.args.begin() + !op.args.empty(), op.args.end()); };
+    if (!(left.view || left.kind == "_to_copy") || left.name != right.name || literals(left) != literals(right) ||
+        left.kwargs != right.kwargs || position_of(left, a) != position_of(right, b))
+      return false;
+    a = program.argument(from, 0), b = program.argument(other, 0);
+  }
+  return a >= 0;
+}
+
+// The product of `x` and `table` behind op `first`; -1: none.
+int product_with(const ProgramIndex& program, int64_t x, int64_t table, int first) {
+  for (const int op : program.consumers(x))
+    if (const auto& reads = program.reads(op); op > first && program.op(op).kind == "mul" && reads.size() == 2 &&
+                                               reads[0] == x && are_same(program, reads[1], table))
+      return op;
+  return -1;
+}
+
 // The rotation whose y1 is op `index`, a subtraction of two products.
 std::optional<Rotation> rotation(const ProgramIndex& program, int index) {
   const int a = program.producer(program.argument(index, 0)), b = program.producer(program.argument(index, 1));
@@ -149,11 +179,7 @@ std::optional<Rotation> rotation(const ProgramIndex& program, int index) {
   const auto &left = program.reads(a), &right = program.reads(b);
   if (left.size() != 2 || right.size() != 2) return std::nullopt;
   const int64_t x1 = left[0], c = left[1], x2 = right[0], s = right[1];
-  Rotation r{index, -1, a, -1, -1};
-  for (const int op : program.consumers(x1))
-    if (op > a && program.op(op).kind == "mul" && program.reads(op) == std::vector<int64_t>{x1, s}) r.crossed = op;
-  for (const int op : program.consumers(x2))
-    if (op > a && program.op(op).kind == "mul" && program.reads(op) == std::vector<int64_t>{x2, c}) r.cosine2 = op;
+  Rotation r{index, -1, a, product_with(program, x1, s, a), product_with(program, x2, c, a)};
   if (r.crossed < 0 || r.cosine2 < 0 || !program.op(r.crossed).outputs[0]) return std::nullopt;
   for (const int op : program.consumers(program.op(r.crossed).outputs[0]->id))
     if (program.op(op).kind == "add") r.sum = op;
@@ -190,17 +216,55 @@ void rotated_parts(const ProgramIndex& program, int product, Hypotheses& to) {
   }
 }
 
+// The rotation of what op `index` takes apart.
+std::optional<Rotation> rotation_of_parts(const ProgramIndex& program, int index) {
+  for (const int product : program.consumers(program.op(index).outputs[0]->id))
+    if (program.op(product).kind == "mul" && program.op(product).outputs[0])
+      for (const int next : program.consumers(program.op(product).outputs[0]->id))
+        if (program.op(next).kind == "sub")
+          if (const auto found = rotation(program, next)) return found;
+  return std::nullopt;
+}
+
+// The slice of every second channel that op `index`'s result is written to; -1: none.
+int written_to(const ProgramIndex& program, int index) {
+  for (const int copy : program.consumers(program.op(index).outputs[0]->id)) {
+    if (program.op(copy).kind != "copy_") continue;
+    const int slice = program.producer(program.argument(copy, 0));
+    if (slice >= 0 && program.op(slice).kind == "slice" && program.number(slice, 4) == 2) return slice;
+  }
+  return -1;
+}
+
+// `paired`, its results written into halves of the buffer instead of into every second channel.
+void stored_as_halves(const ProgramIndex& program, const Rotation& r, FaultHypothesis paired, Hypotheses& to) {
+  const std::array slices{written_to(program, r.difference), written_to(program, r.sum)};
+  if (slices[0] < 0 || slices[1] < 0) return;
+  const int buffer = program.producer(program.argument(slices[0], 0));
+  if (buffer < paired.deviation.rewrites.begin()->first || !program.op(buffer).outputs[0] ||
+      program.argument(slices[1], 0) != program.argument(slices[0], 0))
+    return;
+  paired.what += ", and stored as halves";
+  paired.deviation.rewrites[buffer] = [](OpCall& call) { return Results{at::zeros_like(*call.run_again()[0])}; };
+  for (const int64_t half : {0, 1}) {
+    paired.deviation.rewrites[slices[half]] = [half](OpCall& call) {
+      const at::Tensor self = call.tensor("self");
+      const int64_t axis = call.value("dim").toInt(), width = self.size(axis) / 2;
+      return Results{self.narrow(axis, half * width, width)};
+    };
+    for (const int copy : program.consumers(program.op(slices[half]).outputs[0]->id))
+      paired.deviation.rewrites[copy] = [](OpCall& call) { return call.run_again(); };
+  }
+  to.push_back(std::move(paired));
+}
+
 // Where the two parts come from: neighbours (…, n/2, 2) taken apart, or halves of the last axis.
 void pairing(const ProgramIndex& program, int index, Hypotheses& to) {
   const Op& op = program.op(index);
   if (op.outputs.size() != 2 || !op.outputs[0] || !op.outputs[1] || op.outputs[0]->shape != op.outputs[1]->shape)
     return;
-  bool rotates = false;
-  for (const int product : program.consumers(op.outputs[0]->id))
-    if (program.op(product).kind == "mul" && program.op(product).outputs[0])
-      for (const int next : program.consumers(program.op(product).outputs[0]->id))
-        rotates = rotates || (program.op(next).kind == "sub" && rotation(program, next).has_value());
-  if (!rotates) return;
+  const std::optional<Rotation> found = rotation_of_parts(program, index);
+  if (!found) return;
   // Queries and keys alike may have their channels in any order: their product is the same.
   const bool neighbours = op.kind == "unbind";
   add_fault(to, program, index, "RoPE pairing",
@@ -210,7 +274,7 @@ void pairing(const ProgramIndex& program, int index, Hypotheses& to) {
               const std::vector<at::Tensor> halves = self.flatten(-2).chunk(2, -1);
               return Results{halves.at(0), halves.at(1)};
             });
-  to.back().joint = true;
+  if (neighbours) stored_as_halves(program, *found, to.back(), to);
 }
 
 }  // namespace
