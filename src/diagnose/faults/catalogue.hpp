@@ -100,6 +100,7 @@ void activation_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void constant_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void gated_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void soft_cap_faults(const ProgramIndex& program, int index, Hypotheses& to);
+void difference_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void elementwise_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void position_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void attention_faults(const ProgramIndex& program, int index, Hypotheses& to);
