@@ -60,6 +60,18 @@ TEST_CASE("cli: video writes its report and exits as promised") {
             .status == 2);
 }
 
+TEST_CASE("cli: video of latents, which have no range, writes its whole report") {
+  const Scratch scratch;
+  const auto latents = [](double off) {
+    return [off](int t, int y, int x, int k) { return 3 * std::sin(t + .3 * y + .1 * x + k) + off; };
+  };
+  const std::string r = write_f32(scratch / "r.npy", latents(0)), c = write_f32(scratch / "c.npy", latents(.01));
+  const Finished f = parity_check("video " + r + " " + c + " --range none --out " + (scratch / "out").string());
+  CHECK(f.status == 0);
+  CHECK(f.err == "");
+  CHECK(fs::exists(scratch / "out" / "worst-frames.png"));
+}
+
 TEST_CASE("cli: video refuses in one line, and takes thresholds from a file") {
   const Scratch scratch;
   const std::string r = write_u8(scratch / "r.npy", scene), c = write_u8(scratch / "c.npy", one_late);

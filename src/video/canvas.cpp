@@ -28,14 +28,15 @@ void Canvas::text(const std::string& text, int x, int baseline, double height, C
   picture_codecs().draw_text(frame_, text, x, baseline, height, colour);
 }
 
-std::string caption(int64_t index, bool identical, std::optional<double> psnr, std::optional<double> ssim) {
-  std::string out = fmt::format("frame {}", index);
-  if (identical)
-    out += "   identical";
-  else if (psnr)
-    out += fmt::format("   PSNR {:.2f} dB", *psnr);
-  if (ssim && !identical) out += fmt::format("   SSIM {:.4f}", *ssim);
+std::string quality(std::optional<double> psnr, std::optional<double> ssim) {
+  std::string out = psnr ? fmt::format("PSNR {:.2f} dB", *psnr) : "";
+  if (ssim) out += fmt::format("{}SSIM {:.4f}", out.empty() ? "" : "   ", *ssim);
   return out;
+}
+
+std::string caption(int64_t index, bool identical, std::optional<double> psnr, std::optional<double> ssim) {
+  const std::string out = fmt::format("frame {}", index), how = identical ? "identical" : quality(psnr, ssim);
+  return how.empty() ? out : out + "   " + how;
 }
 
 }  // namespace parity

@@ -18,7 +18,9 @@ class Canvas {
   Frame frame_;
 };
 
-/// "frame 12   38.21 dB": what is burnt in beside a frame.
+/// "PSNR 38.21 dB   SSIM 0.9821"; without a range there is neither, and nothing is said.
+std::string quality(std::optional<double> psnr, std::optional<double> ssim);
+/// "frame 12   PSNR 38.21 dB": what is burnt in beside a frame.
 std::string caption(int64_t index, bool identical, std::optional<double> psnr, std::optional<double> ssim);
 
 }  // namespace parity

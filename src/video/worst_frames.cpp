@@ -76,9 +76,7 @@ void WorstFrames::write_contact_sheet(const std::filesystem::path& file) const {
   int y = kGap;
   for (const Kept& k : kept_) {
     const std::string labels[3] = {fmt::format("frame {}: reference", k.metrics.index),
-                                   caption(k.metrics.index, false, k.metrics.psnr, k.metrics.ssim)
-                                       .substr(fmt::format("frame {}   ", k.metrics.index).size()),
-                                   fmt::format("|difference| x {:g}", gain_)};
+                                   quality(k.metrics.psnr, k.metrics.ssim), fmt::format("|difference| x {:g}", gain_)};
     for (size_t i = 0; i < 3; ++i) {
       const int x = kGap + static_cast<int>(i) * column;
       sheet.text(labels[i], x, y + kLine - 9, 10, kInk);
