@@ -217,8 +217,12 @@ TEST_CASE("variant budget: first order agrees with a small change's own run") {
     if (layer.program.ops[op].kind == "native_layer_norm" && change.rewrites.empty())
       change.rewrites[static_cast<int>(op)] = rewrite;
   none.rewrites[change.rewrites.begin()->first] = [](OpCall& call) { return call.run_again(); };
-  for (const int64_t bytes : {int64_t{1} << 28, int64_t{1} << 12}) {  // in one piece, in many
+  for (const auto& [bytes, precision] :
+       {std::pair{int64_t{1} << 28, Precision::recorded},  // in one piece, in many
+        std::pair{int64_t{1} << 12, Precision::recorded},
+        std::pair{int64_t{1} << 28, Precision::fp64}}) {  // attention by its definition
     task.piece_bytes = bytes;
+    task.precision = precision;
     const auto found = first_order(layer.dump, layer.program, task, {change, none});
     REQUIRE(found.size() == 2);
     REQUIRE(found[0].has_value());

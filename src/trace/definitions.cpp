@@ -71,7 +71,7 @@ Attended attend_rows(const Attention& a, int64_t begin, int64_t count) {
   }
   at::Tensor logsumexp = at::logsumexp(scores, -1);
   const at::Tensor blind = logsumexp.eq(-std::numeric_limits<double>::infinity()).unsqueeze(-1);
-  const at::Tensor weights = at::softmax(scores, -1).masked_fill_(blind, 0);
+  const at::Tensor weights = at::softmax(scores, -1).masked_fill(blind, 0);  // not in place: its derivative needs them
   return {at::matmul(weights, a.value), std::move(logsumexp)};
 }
 
