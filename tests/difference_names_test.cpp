@@ -31,4 +31,28 @@ TEST_CASE("names: guidance added to the other prediction, and its difference tak
   }
 }
 
+TEST_CASE("names: another entry of a sampler's table, and a batch's halves exchanged, are no shift and scale") {
+  at::manual_seed(23);
+  const json hidden = {{"store", false}}, view = {{"view", true}};
+  const at::Tensor x = at::randn({4, 6}), y = at::randn({4, 6}), sigmas = at::rand({5}) + .5;
+  {
+    ProgramFile file("sigmas.h5");
+    const int64_t left = file.leaf(x, {"inputs/x"}), right = file.leaf(y, {"inputs/y"}), table = file.leaf(sigmas);
+    const int64_t first = file.op("aten::select.int", {ref(table), 0, 1}, {sigmas[1]}, {}, view);
+    const int64_t second = file.op("aten::select.int", {ref(table), 0, 2}, {sigmas[2]}, {}, view);
+    const int64_t a = file.op("aten::mul.Tensor", {ref(left), ref(first)}, {x * sigmas[1]}, {}, hidden);
+    const int64_t b = file.op("aten::mul.Tensor", {ref(right), ref(second)}, {y * sigmas[2]}, {}, hidden);
+    file.op("aten::add.Tensor", {ref(a), ref(b)}, {x * sigmas[1] + y * sigmas[2]});
+    const std::string said = diagnosis_of(file, x * sigmas[2] + y * sigmas[1]);
+    CHECK_MESSAGE(said.starts_with("wrong entry ("), said);
+  }
+  ProgramFile file("halves.h5");
+  const int64_t both = file.leaf(at::cat({x, y}), {"inputs/both"});
+  const int64_t half = file.op("aten::split.Tensor", {ref(both), 4}, {x, y}, {}, view);
+  const int64_t a = file.op("aten::mul.Tensor", {ref(half), 3.0}, {x * 3}, {}, hidden);
+  file.op("aten::add.Tensor", {ref(half + 1), ref(a)}, {y + x * 3});
+  const std::string said = diagnosis_of(file, x + y * 3);
+  CHECK_MESSAGE(said.starts_with("batch order ("), said);
+}
+
 }  // namespace parity

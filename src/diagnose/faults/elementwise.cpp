@@ -135,9 +135,13 @@ bool modulates(const ProgramIndex& program, int64_t id, int steps = 4) {
   return false;
 }
 
-// What is wrong when parts `one` and `other` of a tensor are exchanged.
-const char* exchange_name(const ProgramIndex& program, const Value& one, const Value& other) {
+// What is wrong when parts `one` and `other`, taken by op `index`, of a tensor are exchanged. Entries of a table (a
+// sampler's sigmas) and the halves of a batch (guidance) scale and shift, too.
+const char* exchange_name(const ProgramIndex& program, int index, const Value& one, const Value& other) {
   if (gated_with(program, one.id) == other.id) return "gate and up exchanged";
+  if (one.elements() == 1) return "wrong entry";
+  const std::string& kind = program.op(index).kind;
+  if ((kind == "chunk" || kind == "split") && program.number(index, 2).value_or(0) == 0) return "batch order";
   return modulates(program, one.id) || modulates(program, other.id) ? "shift and scale swapped" : "channel order";
 }
 
@@ -152,13 +156,14 @@ void swapped(const ProgramIndex& program, int index, Hypotheses& to) {
     for (size_t j = i + 1; j < op.outputs.size(); ++j) {
       if (!op.outputs[i] || !op.outputs[j] || op.outputs[i]->shape != op.outputs[j]->shape) continue;
       const bool gated = gated_with(program, op.outputs[i]->id) == op.outputs[j]->id;
-      add_fault(to, program, index,
-                projection && !gated ? "weights swapped" : exchange_name(program, *op.outputs[i], *op.outputs[j]),
-                fmt::format("parts {} and {} exchanged", i, j), [i, j](OpCall& call) {
-                  Results results = call.run_again();
-                  std::swap(results[i], results[j]);
-                  return results;
-                });
+      add_fault(
+          to, program, index,
+          projection && !gated ? "weights swapped" : exchange_name(program, index, *op.outputs[i], *op.outputs[j]),
+          fmt::format("parts {} and {} exchanged", i, j), [i, j](OpCall& call) {
+            Results results = call.run_again();
+            std::swap(results[i], results[j]);
+            return results;
+          });
     }
 }
 
@@ -172,7 +177,7 @@ void swapped_slices(const ProgramIndex& program, int index, Hypotheses& to) {
     if (other <= index || sibling.name != op.name || sibling.args == op.args || !sibling.outputs[0] ||
         sibling.outputs[0]->shape != op.outputs[0]->shape)
       continue;
-    FaultHypothesis h{exchange_name(program, *op.outputs[0], *sibling.outputs[0]),
+    FaultHypothesis h{exchange_name(program, index, *op.outputs[0], *sibling.outputs[0]),
                       program.place(index) + " and " + program.place(other) + " exchanged", ""};
     const auto first = std::make_shared<torch::jit::Stack>();
     // The later one's arguments are literals: read them from its recorded call.
