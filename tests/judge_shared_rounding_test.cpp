@@ -47,4 +47,49 @@ TEST_CASE("judge: where valid arithmetics lie far from one another, nothing is n
   CHECK(close.null_apart == 0);  // the oracle says it
 }
 
+namespace {
+
+// A norm's value in fp16, off by less than its limit; `unequal` of its elements differ.
+Evidence half_evidence(int64_t count, double unequal) {
+  Evidence e;
+  e.reference_dtype = e.candidate_dtype = at::kHalf;
+  e.scale = 1, e.error = 2.8e-4, e.recorded_error = 2e-4, e.null_error = 2.8e-4, e.unequal = unequal;
+  e.forced.count = count, e.forced.difference_norm = 1e-4, e.forced.rel_l2 = 1e-4;
+  e.forced.bitwise_equal_share = 1 - unequal, e.forced.max_ulp = 1;
+  return e;
+}
+
+Verdict verdict_of(const Evidence& evidence, const std::vector<Finding>& findings, bool rounds_inside = false) {
+  OpResult row;
+  row.forced = evidence.forced;
+  Segment segment;
+  segment.arithmetic = true;
+  segment.rounds_inside = rounds_inside;
+  judge_port(row, evidence, segment, findings, Thresholds());
+  return row.verdict;
+}
+
+}  // namespace
+
+TEST_CASE("judge: a change is not known by so few elements next to a tie that other arithmetic brings over, too") {
+  Finding eps{"norm eps", "eps 1e-06 -> 1e-12", "", Gate::logic};
+  eps.fit.amplitude = eps.fit.explained = eps.fit.correlation = 1;
+  eps.fit.size = 7.7e-5, eps.rest = 0;
+  for (const double elements : {2., 5., 10., 40.}) {
+    CAPTURE(elements);
+    eps.fit.elements = elements;
+    eps.fit.z = eps.fit.z_rows = std::sqrt(elements);
+    CHECK(verdict_of(half_evidence(4096, elements / 4096), {eps}) == (elements < 15 ? Verdict::pass : Verdict::fail));
+  }
+}
+
+TEST_CASE("judge: one rounding before a product changes a row of it") {
+  Evidence token = half_evidence(64, .2), one_of_many = half_evidence(64 * 24, .04), all = half_evidence(64 * 24, .07);
+  token.fullest_row = .2, one_of_many.fullest_row = .03, all.fullest_row = .07 / 24;
+  for (const Evidence& evidence : {token, one_of_many, all}) CHECK(verdict_of(evidence, {}) == Verdict::fail);
+  CHECK(verdict_of(token, {}, true) == Verdict::pass);
+  CHECK(verdict_of(one_of_many, {}, true) == Verdict::pass);
+  CHECK(verdict_of(all, {}, true) == Verdict::fail);
+}
+
 }  // namespace parity

@@ -8,13 +8,14 @@
 namespace parity {
 
 struct Segment {
-  std::vector<size_t> ops;  // indices into Program::ops, ascending
-  bool attention = false;   // fused attention, or a softmax between products
-  int64_t sum_length = 1;   // longest sum (K of a product, elements under a norm); 1: nothing is summed
-  int products = 0;         // matrix products and convolutions
-  std::string kind;         // op kind in the field's words when one op gives it its name, else ""
-  bool arithmetic = false;  // false: only views, copies and casts
-  bool draws = false;       // random numbers: replay takes what the reference drew
+  std::vector<size_t> ops;     // indices into Program::ops, ascending
+  bool attention = false;      // fused attention, or a softmax between products
+  int64_t sum_length = 1;      // longest sum (K of a product, elements under a norm); 1: nothing is summed
+  int products = 0;            // matrix products and convolutions
+  bool rounds_inside = false;  // to half width, before a product, which spreads each such rounding over a row
+  std::string kind;            // op kind in the field's words when one op gives it its name, else ""
+  bool arithmetic = false;     // false: only views, copies and casts
+  bool draws = false;          // random numbers: replay takes what the reference drew
 
   bool identity() const { return ops.empty(); }  // another name of a value compared already
 };

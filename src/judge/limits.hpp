@@ -36,7 +36,7 @@ struct Thresholds {
   Threshold null_z_factor{3, "times what valid arithmetics have of the same direction"};
   Threshold gain_in_u{1. / 1024, "unit roundoffs; smaller gains are reported only"};
   Threshold amplitude_tolerance{.35,
-                                "a fault of fixed size must be there with amplitude 1 within this and amplitude_sigma"};
+                                "a fault of fixed size must be there with amplitude 1 within this or amplitude_sigma"};
   Threshold amplitude_sigma{4, "standard deviations of the amplitude: one fit in 16000 lies further off"};
   Threshold explained{.3, "of the squared difference: a change that explains less is a coincidence of directions"};
   Threshold whole{.8, "of the squared difference: explained by one direction, it is that change below 6 sigma, too"};

@@ -21,8 +21,8 @@ bool significant(const Finding& f, const Thresholds& limits) {
   const bool fits = f.explained() > limits.explained.value && std::abs(f.fit.fisher()) > limits.z.value;
   if (!fits && std::abs(f.fit.sigma()) < limits.z.value) return false;
   if (f.rest > limits.much_nearer.value && amplitude < limits.null_z_factor.value * f.null_amplitude) return false;
-  return !f.fixed_amplitude ||
-         std::abs(f.fit.amplitude - 1) <= limits.amplitude_tolerance.value + limits.amplitude_sigma.value * sigma;
+  return !f.fixed_amplitude || std::abs(f.fit.amplitude - 1) <= std::max<double>(limits.amplitude_tolerance.value,
+                                                                                 limits.amplitude_sigma.value * sigma);
 }
 
 double unexplained(const Finding& f) { return std::max<double>(0, 1 - f.explained()); }
@@ -98,6 +98,11 @@ std::string rounding_by_error(const Evidence& e, const Thresholds& limits) {
   if (!(own > 0) || !(other > 0) || e.towards_zero > limits.truncation_share.value) return "";
   if (std::log(other / own) > margin) return "extra rounding: ";
   return std::log(other / own) < -margin ? "missing rounding: " : "";
+}
+
+bool flips_by_chance(const Finding& f, double differing, const Thresholds& limits) {
+  const double z = limits.z.value;
+  return differing * std::log(4) < z * z / 2 && std::abs(f.fit.sigma()) < z;
 }
 
 bool explains_the_difference(const Finding& f, bool half_width, const Thresholds& limits) {

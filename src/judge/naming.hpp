@@ -40,4 +40,8 @@ double detectable_amplitude(const Finding& finding, const Thresholds& limits);
 /// random), or a part of it that chance does not give and that has the change's own size.
 bool explains_the_difference(const Finding& finding, bool half_width, const Thresholds& limits);
 
+/// In half width: do so few elements differ that other valid arithmetic has them by chance? It brings an element next
+/// to a tie to its other side, and to the one that the change brings it to, in one case of four.
+bool flips_by_chance(const Finding& finding, double differing, const Thresholds& limits);
+
 }  // namespace parity

@@ -196,7 +196,8 @@ class PortJudge {
 
   bool flips() {
     if (fp64_ || !is_half(e_.reference_dtype) || segment_.attention || !e_.forced.bitwise_equal_share) return false;
-    const double unequal = e_.unequal, limit = flip_limit();
+    const double in_one_row = segment_.rounds_inside ? e_.fullest_row : 0,  // by one rounding: as good as none
+        unequal = std::max<double>(0, e_.unequal - in_one_row), limit = flip_limit();
     if (limit >= 1) return false;  // valid arithmetics differ everywhere: a share says nothing
     row_.limits.push_back({"bitwise_equal_share", 1 - limit, true,
                            fmt::format("null {}: {}", percent(e_.null_unequal), limits_.half_unequal_share.origin)});
@@ -252,6 +253,7 @@ class PortJudge {
     if (best_->fault == kGain && best_->free_size > 0 && best_->free_size <= limits_.gain_in_u.value * unit_)
       return false;
     if (!explains_the_difference(*best_, half, limits_)) return false;
+    if (half && flips_by_chance(*best_, (1 - equal_share(e_.forced)) * count_, limits_)) return false;
     return fail(
         best_->gate,
         fmt::format(

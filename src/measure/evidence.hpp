@@ -64,6 +64,8 @@ struct Evidence : Errors {
   std::optional<SettledRows> settled;
   std::optional<Narrower> narrower;
   double unequal = 0;             // share of elements that differ bitwise from the nearest valid arithmetic
+  double fullest_row = 0;         // of half width: share of all elements that differ from `recorded` in one row (last
+                                  // axis), that with most of them
   double null_unequal = 0;        // largest share of elements of a valid arithmetic that differ bitwise from recorded
   double null_apart = 0;          // largest relative L2 of a valid arithmetic from recorded, where these lie far from
                                   // the oracle; else 0

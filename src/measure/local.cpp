@@ -12,6 +12,12 @@ namespace {
 
 double share_unequal(const at::Tensor& a, const at::Tensor& b) { return 1 - equal_share(measure_sums(a, b)); }
 
+double fullest_row(const at::Tensor& recorded, const at::Tensor& candidate) {
+  const at::Tensor unequal = candidate.ne(recorded);
+  const at::Tensor of_rows = unequal.dim() == 0 ? unequal : unequal.sum(-1);
+  return of_rows.max().item().toDouble() / static_cast<double>(unequal.numel());
+}
+
 }  // namespace
 
 at::Tensor finite_or_zero(const at::Tensor& tensor) { return at::nan_to_num(tensor, 0.0, 0.0, 0.0); }
@@ -73,6 +79,7 @@ void measure_gain(Evidence& e, const LocalValues& v) {
 void measure_null(Evidence& e, const LocalValues& v) {
   const bool far = e.null_error > kFar * unit_roundoff(e.reference_dtype);
   e.unequal = 1 - equal_share(e.forced);
+  if (e.unequal > 0 && is_half(e.reference_dtype)) e.fullest_row = fullest_row(v.recorded, v.candidate);
   for (const at::Tensor& other : v.valid) {
     if (e.unequal > 0) e.unequal = std::min(e.unequal, share_unequal(other, v.candidate));
     e.null_unequal = std::max(e.null_unequal, share_unequal(v.recorded, other));

@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 
+#include "core/dtype_kind.hpp"
 #include "core/segment.hpp"
 #include "pair/limits.hpp"
 #include "trace/flow.hpp"
@@ -39,6 +40,7 @@ constexpr std::array kSumming{
     SummingOp{"bmm", Sums::last_axis},
     SummingOp{"addmm", Sums::mat1_last_axis},
     SummingOp{"baddbmm", Sums::mat1_last_axis},
+    SummingOp{"_grouped_mm", Sums::last_axis},
     SummingOp{"_softmax", Sums::last_axis},
     SummingOp{"convolution", Sums::weight_per_output},
     SummingOp{"sum", Sums::whole_over_result},
@@ -74,7 +76,8 @@ int64_t sum_length(const Op& op, const Shapes& shapes) {
 }
 
 bool is_product(const std::string& kind) {
-  return kind == "mm" || kind == "addmm" || kind == "bmm" || kind == "baddbmm" || kind == "convolution";
+  return kind == "mm" || kind == "addmm" || kind == "bmm" || kind == "baddbmm" || kind == "_grouped_mm" ||
+         kind == "convolution";
 }
 
 struct Named {
@@ -119,9 +122,11 @@ bool computes(const Op& op) {
 Segment describe(const Program& program, const Shapes& shapes, std::vector<size_t> ops) {
   Segment segment;
   segment.ops = std::move(ops);
-  bool softmax = false;
+  bool softmax = false, rounded = false;
   for (const size_t index : segment.ops) {
     const Op& op = program.ops[index];
+    segment.rounds_inside = segment.rounds_inside || (rounded && is_product(op.kind));
+    rounded = rounded || (computes(op) && !op.outputs.empty() && op.outputs[0] && is_half(op.outputs[0]->dtype));
     softmax = softmax || op.kind == "_softmax";
     segment.attention = segment.attention || op.kind.find("attention") != std::string::npos;
     segment.products += is_product(op.kind);
