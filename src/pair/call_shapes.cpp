@@ -89,6 +89,12 @@ std::vector<Shape> Calls::of(const std::vector<size_t>& calls) const {
   return found.size() == calls.size() ? found : std::vector<Shape>();
 }
 
+bool only_laid_out_otherwise(const CallShapes& path) {
+  return std::ranges::equal(path.reference.shapes, path.port.shapes, [](const auto& one, const auto& other) {
+    return one.first == other.first && c10::multiply_integers(one.second) == c10::multiply_integers(other.second);
+  });
+}
+
 std::vector<CallShapes> call_shapes(const Program& reference, const std::vector<CandidateTensor>& tensors,
                                     const NameMap* map) {
   std::map<std::string, CallShapes> of_port = by_path(tensors);

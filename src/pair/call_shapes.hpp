@@ -34,6 +34,9 @@ struct CallShapes {
   bool one_dtype = true;             // of the port's tensors
 };
 
+/// Do both sides have it in the same calls, and as many elements in each?
+bool only_laid_out_otherwise(const CallShapes& path);
+
 /// The paths that both sides have, and the port's own names of modules and points. Left out: what `map` (may be null)
 /// lays out otherwise, and ops whose names the reference has not.
 std::vector<CallShapes> call_shapes(const Program& reference, const std::vector<CandidateTensor>& tensors,

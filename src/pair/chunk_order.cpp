@@ -158,7 +158,8 @@ Division fitting(std::vector<Division> divisions, const Program& reference, cons
   for (size_t i = 1; i < divisions.size(); ++i)
     if (contents(divisions[i]).distance() < contents(best).distance()) best = std::move(divisions[i]);
   std::erase_if(best.chunks, [&](const Chunks& chunks) {
-    if (!chunks.extents.empty() || contents(best).are_one(chunks)) return false;
+    const bool whole = chunks.tensors.size() == 1 && chunks.calls.size() == 1;
+    if (!chunks.extents.empty() || whole || contents(best).are_one(chunks)) return false;
     best.left_out.insert(best.left_out.end(), chunks.tensors.begin(), chunks.tensors.end());
     return true;
   });

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <optional>
 
 #include "pair/call_shapes.hpp"
 #include "pair/division_axes.hpp"
+#include "pair/division_extents.hpp"
+#include "pair/division_passes.hpp"
 #include "pair/votes.hpp"
-#include "trace/path.hpp"
 
 namespace parity {
 namespace {
@@ -30,22 +32,24 @@ struct BothSides {
 
 class Divider {
  public:
-  // `in_turn`: the model runs once, all of a sample before the next; else as often as most modules.
-  Divider(const BothSides& sides, bool of_port, bool anew, bool in_turn) : sides_(sides), in_turn_(in_turn) {
+  // `in_turn`: the model runs once, all of a sample before the next; else as often as most modules. `counts`: chunks of
+  // each pass, where these are not as many.
+  Divider(const BothSides& sides, bool of_port, bool anew, bool in_turn, ChunksOfPasses counts = {})
+      : sides_(sides), in_turn_(in_turn), counts_(std::move(counts)) {
     found_.of_port = of_port, found_.anew = anew;
-    if (!in_turn) found_.passes = usual_passes();
+    if (!in_turn) found_.passes = counts_.empty() ? usual_passes() : counts_.size();
   }
 
   Division run() {
     for (const CallShapes& path : sides_.paths)
       if (!path.own) divide_path(path);
-    find_extents();
+    find_extents(found_);
     if (found_.extents.empty()) suppose_extents();
     for (const CallShapes& path : sides_.paths)
       if (path.own) divide_own(path);
-    find_extents();
+    find_extents(found_);
     if (found_.chunks.empty() || found_.extents.empty() || is_by_chance()) return {};
-    find_rows();
+    find_rows(found_);
     for (const CallShapes* path : otherwise_)
       if (found_.of_port || !take_last(*path)) leave_out(*path);
     std::sort(found_.chunks.begin(), found_.chunks.end(),
@@ -60,6 +64,7 @@ class Divider {
   bool is_divided(const CallShapes& path) const {
     const size_t once = whole(path).times, times = in_chunks(path).times;
     if (found_.anew) return once == times && path.reference != path.port;
+    if (!counts_.empty()) return once % counts_.size() == 0 && times == once / counts_.size() * all_chunks();
     return times > once && times % once == 0;
   }
 
@@ -75,12 +80,22 @@ class Divider {
     const size_t modules = once % found_.passes == 0 ? once / found_.passes : once;
     Groups calls(once);
     for (size_t whole = 0; whole < once; ++whole) {
-      const size_t pass = whole / modules, chunks = found_.anew ? pass + 1 : times / once;
+      const size_t pass = whole / modules, chunks = chunks_of(pass, once, times);
+      const size_t first = counts_.empty() ? pass * chunks : sum_of_first(pass);
       for (size_t chunk = 0; chunk < chunks; ++chunk)
-        calls[whole].push_back((found_.anew ? chunk : pass * chunks + chunk) * modules + whole % modules);
+        calls[whole].push_back((found_.anew ? chunk : first + chunk) * modules + whole % modules);
     }
     return calls;
   }
+
+  size_t chunks_of(size_t pass, size_t once, size_t times) const {
+    return found_.anew ? pass + 1 : counts_.empty() ? times / once : counts_.at(pass);
+  }
+
+  size_t sum_of_first(size_t passes) const {
+    return std::accumulate(counts_.begin(), counts_.begin() + static_cast<long>(passes), size_t{0});
+  }
+  size_t all_chunks() const { return sum_of_first(counts_.size()); }
 
   void leave_out(const CallShapes& path) {
     for (const auto& [call, tensor] : path.tensors) {
@@ -115,15 +130,17 @@ class Divider {
     const bool fits = path.one_dtype && !divided.empty() && !path.of_range;
     if (sides_.of_selections.contains(path.name) && !found_.anew)
       otherwise_.push_back(&path);
-    else if (fits && divided.size() + (found_.anew ? same.size() : 0) == all)
+    else if (fits && divided.size() + (found_.anew || !counts_.empty() ? same.size() : 0) == all) {
       found_.chunks.insert(found_.chunks.end(), divided.begin(), divided.end());
-    else if (!found_.anew && same.size() == all)
+      if (!counts_.empty()) found_.chunks.insert(found_.chunks.end(), same.begin(), same.end());
+    } else if (!found_.anew && same.size() == all)
       found_.chunks.insert(found_.chunks.end(), same.begin(), same.end());
-    else if (path.reference != path.port)
+    else if (path.reference != path.port && (found_.anew || !only_laid_out_otherwise(path)))
       otherwise_.push_back(&path);
   }
 
   void divide_own(const CallShapes& path) {
+    if (!counts_.empty()) return divide_own_unevenly(path);
     const size_t chunks = found_.anew ? 1 : found_.extents.empty() ? path.port.times : found_.extents.size();
     const size_t once = found_.of_port ? path.port.times / chunks : path.port.times;
     const bool fits = found_.of_port ? path.port.times > 1 && once * chunks == path.port.times && path.one_dtype
@@ -143,6 +160,29 @@ class Divider {
       if (axis) add(found_.chunks, path, i, calls, *axis);
     }
     if (before == found_.chunks.size()) otherwise_.push_back(&path);
+  }
+
+  // Passes of one chunk are what the reference has.
+  void divide_own_unevenly(const CallShapes& path) {
+    const size_t times = path.port.times, modules = times / (found_.of_port ? all_chunks() : counts_.size()),
+                 once = modules * counts_.size();
+    if (modules == 0 || times != (found_.of_port ? modules * all_chunks() : once) || !path.one_dtype) return;
+    const Groups calls = calls_of_chunks(once, modules * all_chunks());
+    std::vector<Chunks> found;
+    size_t divided = 0;
+    for (size_t i = 0; i < once; ++i) {
+      const std::vector<Shape> shapes = path.port.of(found_.of_port ? calls[i] : std::vector<size_t>{i});
+      if (shapes.empty()) return;
+      DividedAxis axis{};
+      if (calls[i].size() > 1) {
+        const auto along = found_.of_port ? axis_to_join(shapes, sides_.known)
+                                          : axis_to_split(shapes.front(), found_.extents, sides_.known);
+        if (!along) return otherwise_.push_back(&path);
+        axis = *along, ++divided;
+      }
+      add(found, path, i, calls, axis);
+    }
+    if (divided > 0) found_.chunks.insert(found_.chunks.end(), found.begin(), found.end());
   }
 
   // The reference has in each chunk what is last of it alone.
@@ -193,42 +233,6 @@ class Divider {
       chunks.tensors = {path.tensors.at(whole)};
   }
 
-  // What explains most divisions, as they are or times the rows of a batch; and whether most of what is divided so has
-  // it as its outermost axis, so that what flattens it with another lies chunk behind chunk, too.
-  void find_extents() {
-    std::map<Extents, int> votes;
-    for (const Chunks& chunks : found_.chunks)
-      if (!chunks.extents.empty()) votes.try_emplace(chunks.extents, 0);
-    for (auto& [extents, count] : votes)
-      for (const Chunks& chunks : found_.chunks)
-        count += !chunks.extents.empty() && rows_of(chunks.extents, extents) > 0;
-    if (const auto most = most_of(votes)) found_.extents = *most;
-    int outermost = 0;
-    for (const Chunks& chunks : found_.chunks)
-      if (chunks.extents == found_.extents) outermost += chunks.axis == 0 ? 1 : -1;
-    if (outermost != 0) found_.outermost = outermost > 0;
-  }
-
-  // An op's result has batch and tokens as one axis where its module's has them as two.
-  void find_rows() {
-    std::map<std::pair<std::string, std::vector<int>>, const Chunks*> modules;
-    for (const Chunks& chunks : found_.chunks)
-      if (!chunks.own && !chunks.extents.empty()) modules.emplace(std::pair{chunks.path, chunks.calls}, &chunks);
-    for (Chunks& chunks : found_.chunks) {
-      if (chunks.extents.empty()) continue;
-      chunks.rows = rows_of(chunks.extents, found_.extents);
-      if (found_.outermost) chunks.rows = std::min<int64_t>(chunks.rows, 1);
-      if (chunks.own || chunks.axis > 0 || !is_op_path(chunks.path)) continue;
-      const auto module = modules.find({module_of(chunks.path), chunks.calls});
-      if (module == modules.end()) continue;
-      const Chunks& result = *module->second;
-      bool fits = true;
-      for (size_t i = 0; i < chunks.extents.size(); ++i)
-        fits = fits && chunks.extents[i] % (result.outer * result.extents[i]) == 0;
-      if (fits) chunks.rows = result.outer;
-    }
-  }
-
   // Where no name says it: one side has most paths so many times as often as the other, each time a part of the same,
   // or as many samples.
   void suppose_extents() {
@@ -256,6 +260,7 @@ class Divider {
 
   const BothSides& sides_;
   const bool in_turn_;
+  const ChunksOfPasses counts_;
   std::vector<const CallShapes*> otherwise_;  // paths that are not divided as most are
   Division found_;
 };
@@ -272,7 +277,7 @@ std::vector<Division> divisions(const Program& reference, std::vector<CallShapes
   if (std::ranges::all_of(paths, alike)) return {};
   const BothSides sides{std::move(paths), reference_calls(reference), paths_of_selections(reference),
                         KnownShapes(reference)};
-  for (const bool anew : {false, true})
+  for (const bool anew : {false, true}) {
     for (const bool of_port : {true, false}) {
       std::vector<Division> found;
       for (const bool in_turn : {false, true}) {
@@ -283,6 +288,11 @@ std::vector<Division> divisions(const Program& reference, std::vector<CallShapes
       }
       if (!found.empty()) return found;
     }
+    for (const bool of_port : {true, false})
+      if (auto counts = chunks_of_passes(sides.paths, sides.reference, of_port); !anew && !counts.empty())
+        if (Division uneven = Divider(sides, of_port, false, false, std::move(counts)).run(); !uneven.chunks.empty())
+          return {std::move(uneven)};
+  }
   return {};
 }
 

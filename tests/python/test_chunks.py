@@ -105,7 +105,7 @@ def under_own_names(recording, file):
 
 
 # Guidance: diffusers' Wan pipelines call the model with the prompt, then with the negative one; most others, once with both. A sampler's steps around it.
-def guided(model, file, order=(0, 1), batch=False, steps=2, before=None):
+def guided(model, file, order=(0, 1), batch=False, steps=2, before=None, seen=None):
     model.eval()
     latents, prompts = noise(1, 4, 3, 6, 8), [noise(1, 11, 32), noise(1, 11, 32) + noise(1, 1, 32)]
     dtype = next(model.parameters()).dtype
@@ -123,6 +123,8 @@ def guided(model, file, order=(0, 1), batch=False, steps=2, before=None):
                     guesses.append(model(latents, time, p)[0])
             with_prompt, without = (guesses[order.index(i)] for i in (0, 1))
             latents = latents - .1 * (without + 3 * (with_prompt - without))
+            if seen:
+                seen(latents)
     return file
 
 
