@@ -146,6 +146,14 @@ TEST_CASE("pairing: another order, equal contents, repeated calls") {
     REQUIRE(named_so.pairs.size() == 1);
     CHECK(named_so.pairs[0].reference == 2);
   }
+  SUBCASE("a value of a residual stream, as like an earlier one, crosses nothing") {
+    const at::Tensor x = t(1), later = x + .002 * t(2);
+    const auto pairing =
+        pair_automatically({named("embed", x), named("block.norm", t(4)), named("block/add.0", later)},
+                           {named("n1", t(4)), named("res1", x + .008 * t(3)), named("res2", later + 1e-4 * t(5))});
+    CHECK(pairing.pairs.size() == 2);
+    for (const auto& pair : pairing.pairs) CHECK_MESSAGE(pair.candidate != 1, pair.evidence);
+  }
   SUBCASE("calls of equal content pair in order") {
     std::vector<NamedTensor> reference, candidate;
     for (int call = 0; call < 4; ++call) {

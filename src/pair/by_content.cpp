@@ -19,13 +19,14 @@ namespace {
 class ContentPairer {
  public:
   ContentPairer(const std::vector<NamedTensor>& reference, const std::vector<NamedTensor>& candidate,
-                const std::vector<std::pair<size_t, size_t>>& anchors, const std::function<bool(const Link&)>& possible)
+                const std::vector<std::pair<size_t, size_t>>& anchors, const std::function<bool(const Link&)>& possible,
+                bool in_step)
       : reference_(reference),
         candidate_(candidate),
         anchors_(anchors),
         possible_(possible),
         names_(reference, candidate),
-        weigher_(reference, candidate, names_, links_, by_reference_) {}
+        weigher_(reference, candidate, names_, links_, by_reference_, in_step) {}
 
   AutoPairing run() {
     links_ = find_links(reference_, candidate_, names_);
@@ -48,11 +49,12 @@ class ContentPairer {
     const Link* link = nullptr;
     double confidence = 0;
     std::string evidence;
+    bool has_twins = false;
   };
 
   Chosen chosen(const Link& link, double order, double noise) const {
     Confidence confidence = weigher_.of(link, order, noise);
-    return {&link, confidence.value, std::move(confidence.evidence)};
+    return {&link, confidence.value, std::move(confidence.evidence), confidence.has_twins};
   }
 
   // An anchored tensor has its anchor's link alone; what cannot be has none.
@@ -149,8 +151,9 @@ class ContentPairer {
         const Chosen pair = chosen(link, 0, noise_.empty() ? 0 : noise_[noise_.size() / 2]);
         const size_t place = expected[c],
                      off = place > link.reference ? place - link.reference : link.reference - place;
+        const bool told = !pair.has_twins || link.distance < kPairLimits.program.recorded_again;  // a residual stream's
         const bool certain =
-            agreement(link) >= limits_.certain_agreement && pair.confidence >= limits_.certain_confidence;
+            told && agreement(link) >= limits_.certain_agreement && pair.confidence >= limits_.certain_confidence;
         if (certain || (link.learned && off <= limits_.window && pair.confidence >= limits_.confidence))
           more.push_back(pair);
       }
@@ -225,8 +228,8 @@ class ContentPairer {
 
 AutoPairing pair_automatically(const std::vector<NamedTensor>& reference, const std::vector<NamedTensor>& candidate,
                                const std::vector<std::pair<size_t, size_t>>& anchors,
-                               const std::function<bool(const Link&)>& possible) {
-  return ContentPairer(reference, candidate, anchors, possible).run();
+                               const std::function<bool(const Link&)>& possible, bool in_step) {
+  return ContentPairer(reference, candidate, anchors, possible, in_step).run();
 }
 
 }  // namespace parity

@@ -66,10 +66,12 @@ Confidence LinkWeigher::of(const Link& link, double order, double noise) const {
   const double agrees = agreement(link), equals = rivals.equal == 0 || rivals.named ? 1 : limits.unnamed_twin.value;
   const double content = agrees * rivals.distinct * equals;
   // An error does not heal downstream: far from its neighbours' noise it is not a counterpart, unless its name says so;
-  // and where a fault has blurred everything, look-alikes abound.
-  const bool doubtful =
-      link.name < limits.telling && (link.distance > limits.off_noise * std::max<double>(noise, limits.least_noise) ||
-                                     link.distance > limits.look_alike);
+  // and where a fault has blurred everything, look-alikes abound. In step nothing is inherited: what a product with
+  // weights of four bits is off by (.12), and another tensor is not near, is its own error.
+  const bool alone = in_step_ && rivals.distinct >= 1 && link.distance <= limits.own_error;
+  const bool doubtful = link.name < limits.telling && !alone &&
+                        (link.distance > limits.off_noise * std::max<double>(noise, limits.least_noise) ||
+                         link.distance > limits.look_alike);
   double name = link.name, in_order = order;
   // the n-th op of a kind in one program is not the n-th in another
   if (!link.learned && link.distance > limits.op_content &&
@@ -80,9 +82,11 @@ Confidence LinkWeigher::of(const Link& link, double order, double noise) const {
   double confidence = 1 - (1 - limits.content * content) * (1 - limits.name * name) * (1 - limits.order * in_order);
   if (doubtful || (agrees < limits.silent && !link.learned && name_is_ambiguous(link)))
     confidence = std::min<double>(confidence, limits.doubtful);
+  if (agrees < limits.silent && is_part(link) && !link.learned)  // a name alone says nothing of parts
+    confidence = std::min<double>(confidence, limits.doubtful);
   if (agrees < limits.silent)
     confidence = std::min<double>(confidence, link.learned ? limits.by_learned_name : limits.by_name);
-  return {confidence, evidence(link, order, rivals)};
+  return {confidence, evidence(link, order, rivals), rivals.equal > 0 && !rivals.named};
 }
 
 // Is another name of either list as like, and of a shape that fits?

@@ -16,14 +16,21 @@ double firmness(const Link& link);
 struct Confidence {
   double value = 0;  // about the probability that the pair is right
   std::string evidence;
+  bool has_twins = false;  // content alone cannot tell it from others of the reference, nor does a name
 };
 
 /// Weighs links of two lists. All of them are read when asked, never kept: they outlive this.
 class LinkWeigher {
  public:
   LinkWeigher(const std::vector<NamedTensor>& reference, const std::vector<NamedTensor>& candidate,
-              const PairingNames& names, const Links& links, const std::vector<std::vector<const Link*>>& by_reference)
-      : reference_(reference), candidate_(candidate), names_(names), links_(links), by_reference_(by_reference) {}
+              const PairingNames& names, const Links& links, const std::vector<std::vector<const Link*>>& by_reference,
+              bool in_step)
+      : reference_(reference),
+        candidate_(candidate),
+        names_(names),
+        links_(links),
+        by_reference_(by_reference),
+        in_step_(in_step) {}
 
   /// 1: no tensor of other content fits as well; 0: another one does.
   double distinct(const Link& link) const { return rivals_of(link).distinct; }
@@ -46,6 +53,7 @@ class LinkWeigher {
   const PairingNames& names_;
   const Links& links_;
   const std::vector<std::vector<const Link*>>& by_reference_;
+  const bool in_step_;  // the reference's values follow from the candidate's: no error is inherited
 };
 
 }  // namespace parity
