@@ -176,47 +176,59 @@ void leave_out_ops_of_last_rows(PortPairing& pairing, const Program& reference,
   });
 }
 
+using Orders = std::map<Axes, std::set<std::vector<int64_t>>>;
+
+void read_as(PortPairing& pairing, PortPair& pair, const Layout& layout, const std::string& why,
+             const Program& reference, const std::vector<CandidateTensor>& candidate) {
+  const std::string &mine = reference.boundaries[pair.boundary].path, &other = candidate[pair.candidate].path;
+  pair.layout = layout;
+  pairing.notes.push_back(
+      fmt::format("the candidate has {}, and is read as the map rule `{} = {} {}` would ({})",
+                  layout.slice ? "more tokens of " + (mine.empty() ? "the result" : mine)
+                               : fmt::format("the axes of {} {}", mine,
+                                             layout.permutation.empty() ? "divided otherwise" : "in another order"),
+                  mine, other, layout.text(), why));
+}
+
+// As all others with as many axes are read, by content, or all that have a name in common by their shapes.
+void read_as_others(PortPairing& pairing, Orders orders, const Program& reference,
+                    const std::vector<CandidateTensor>& candidate) {
+  const auto by_shapes = orders_by_shapes(pairing, reference, candidate);
+  for (const auto& [axes, order] : by_shapes)
+    if (!orders.contains({axes, axes})) orders[{axes, axes}] = {order};
+  for (PortPair& pair : pairing.pairs) {
+    if (!shapes_differ(pair, reference, candidate)) continue;
+    const auto &shape = candidate[pair.candidate].shape, &mine = reference.boundaries[pair.boundary].value.shape;
+    const Axes axes{shape.size(), mine.size()};
+    const auto known = orders.find(axes);
+    if (known == orders.end() || known->second.size() != 1) continue;
+    const bool by_shape = axes.first == axes.second && by_shapes.contains(axes.first);
+    if (const auto layout = layout_like(*known->second.begin(), mine, shape))
+      read_as(pairing, pair, *layout,
+              by_shape ? "as all of as many axes have it; its content differs" : "as others; its content does not tell",
+              reference, candidate);
+  }
+}
+
 // The same name, the axes in another order: by content, and, where that is wrong, as all others of the candidate's. Or
 // more tokens than the reference, which has the last one's alone.
 void find_layouts(PortPairing& pairing, const Program& reference, const std::vector<CandidateTensor>& candidate,
                   const Prints& here, const Prints& there) {
-  std::map<size_t, std::set<std::vector<int64_t>>> orders;  // by number of axes
-  const auto read_as = [&](PortPair& pair, const Layout& layout, const std::string& why) {
-    const std::string &mine = reference.boundaries[pair.boundary].path, &other = candidate[pair.candidate].path;
-    pair.layout = layout;
-    pairing.notes.push_back(
-        fmt::format("the candidate has {}, and is read as the map rule `{} = {} {}` would ({})",
-                    layout.slice ? "more tokens of " + (mine.empty() ? "the result" : mine)
-                                 : fmt::format("the axes of {} {}", mine,
-                                               layout.permutation.empty() ? "divided otherwise" : "in another order"),
-                    mine, other, layout.text(), why));
-  };
+  Orders orders;
   for (PortPair& pair : pairing.pairs) {
     const NamedTensor *mine = here.find(pair.boundary), *other = there.find(pair.candidate);
     if (!shapes_differ(pair, reference, candidate) || !mine) continue;
     double distance = 1;
     if (const auto layout = other ? layout_by_content(*mine, *other, &distance) : std::nullopt) {
-      if (!layout->permutation.empty()) orders[other->shape.size()].insert(layout->permutation);
-      read_as(pair, *layout, fmt::format("content {:.4f}", 1 - distance * distance));
+      if (!layout->permutation.empty()) orders[{other->shape.size(), mine->shape.size()}].insert(layout->permutation);
+      read_as(pairing, pair, *layout, fmt::format("content {:.4f}", 1 - distance * distance), reference, candidate);
     } else if (const auto row = last_row(mine->shape, candidate[pair.candidate].shape);
                row && is_last_row(*row, *mine, candidate[pair.candidate])) {
-      read_as(pair, *row, "the last one's content agrees");
+      read_as(pairing, pair, *row, "the last one's content agrees", reference, candidate);
     }
   }
   leave_out_ops_of_last_rows(pairing, reference, candidate);
-  const auto by_shapes = orders_by_shapes(pairing, reference, candidate);
-  for (const auto& [axes, order] : by_shapes)
-    if (!orders.contains(axes)) orders[axes] = {order};
-  for (PortPair& pair : pairing.pairs) {
-    if (!shapes_differ(pair, reference, candidate)) continue;
-    const auto& shape = candidate[pair.candidate].shape;
-    const auto known = orders.find(shape.size());
-    if (known == orders.end() || known->second.size() != 1) continue;
-    if (const auto layout = layout_like(*known->second.begin(), reference.boundaries[pair.boundary].value.shape, shape))
-      read_as(pair, *layout,
-              by_shapes.contains(shape.size()) ? "as all of as many axes have it; its content differs"
-                                               : "as others; its content differs");
-  }
+  read_as_others(pairing, std::move(orders), reference, candidate);
 }
 
 // Identity modules (dropout at inference) give their input another name: bitwise the same as a paired tensor recorded
@@ -264,7 +276,11 @@ void pair_the_rest(PortPairing& pairing, const Dump& dump, const Program& refere
   drop_impossible(pairing, reference);
   pair_in_step(pairing, dump, reference, candidate, here, there, more);
   take_for_result(pairing, reference, here);
-  pairing.notes.insert(pairing.notes.end(), fused.begin(), fused.end());
+  const auto said = std::min(fused.size(), static_cast<size_t>(kPairLimits.moved.shown.value));
+  pairing.notes.insert(pairing.notes.end(), fused.begin(), fused.begin() + static_cast<ptrdiff_t>(said));
+  if (said < fused.size())
+    pairing.notes.push_back(
+        fmt::format("{} more of the candidate's tensors are parts of the reference's: unpaired", fused.size() - said));
   name_repeats(pairing, candidate);
 }
 

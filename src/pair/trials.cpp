@@ -25,7 +25,7 @@ class TrialSearch {
       : scene_(scene),
         work_(work),
         places_(scene),
-        usual_(scene.pairing, scene.candidate),
+        usual_(scene.pairing, scene.reference, scene.candidate),
         score_(scene, places_),
         work_of_ops_(work_of_ops(scene.reference)),
         followed_modules_(static_cast<int>(limits_.followers) * modules_to_a_tensor()) {}

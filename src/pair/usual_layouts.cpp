@@ -29,16 +29,19 @@ double distance(const at::Tensor& mine, const at::Tensor& theirs, const Layout& 
 
 }  // namespace
 
-UsualOrders::UsualOrders(const PortPairing& pairing, const std::vector<CandidateTensor>& candidate) {
-  std::map<size_t, std::map<std::vector<int64_t>, size_t>> counts;  // by axes and order, of what is not read as it is
+UsualOrders::UsualOrders(const PortPairing& pairing, const Program& reference,
+                         const std::vector<CandidateTensor>& candidate) {
+  const auto axes_of = [&](const PortPair& pair) {
+    return Axes{candidate[pair.candidate].shape.size(), reference.boundaries[pair.boundary].value.shape.size()};
+  };
+  std::map<Axes, std::map<std::vector<int64_t>, size_t>> counts;  // by axes and order, of what is not read as it is
   for (const PortPair& pair : pairing.pairs)
-    if (whole(pair.layout) && !pair.layout.permutation.empty())
-      ++counts[pair.layout.permutation.size()][pair.layout.permutation];
+    if (whole(pair.layout) && !pair.layout.permutation.empty()) ++counts[axes_of(pair)][pair.layout.permutation];
   for (const auto& [axes, orders] : counts) {
     const auto& [order, count] = *std::ranges::max_element(orders, {}, [](const auto& of) { return of.second; });
-    const auto tells = [&, &order = order](const PortPair& pair) {
+    const auto tells = [&, &order = order, &axes = axes](const PortPair& pair) {
       const auto& shape = candidate[pair.candidate].shape;
-      return shape.size() == order.size() && whole(pair.layout) &&
+      return axes_of(pair) == axes && whole(pair.layout) &&
              (!pair.layout.permutation.empty() || shape_after(shape, order) != shape);
     };
     const auto all = std::ranges::count_if(pairing.pairs, tells);
@@ -47,7 +50,7 @@ UsualOrders::UsualOrders(const PortPairing& pairing, const std::vector<Candidate
 }
 
 std::optional<Layout> UsualOrders::layout(at::IntArrayRef reference, at::IntArrayRef candidate) const {
-  const auto usual = orders_.find(candidate.size());
+  const auto usual = orders_.find({candidate.size(), reference.size()});
   return usual == orders_.end() ? std::nullopt : layout_like(usual->second, reference, candidate);
 }
 
@@ -76,7 +79,7 @@ std::map<size_t, std::vector<int64_t>> orders_by_shapes(const PortPairing& pairi
 
 void prefer_usual_layouts(PortPairing& pairing, const Dump& dump, const Program& reference,
                           const std::vector<CandidateTensor>& candidate) {
-  const UsualOrders usual(pairing, candidate);
+  const UsualOrders usual(pairing, reference, candidate);
   size_t changed = 0;
   const PortPair* first = nullptr;
   for (PortPair& pair : pairing.pairs) {

@@ -2,23 +2,27 @@
 #pragma once
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "pair/port_pairing.hpp"
 
 namespace parity {
 
+/// Numbers of axes, the candidate's and the reference's: frames may be samples on one side, an axis on the other.
+using Axes = std::pair<size_t, size_t>;
+
 /// The order in which a port holds its tensors' axes, by their number: most pairs whose shapes tell are read so.
 class UsualOrders {
  public:
-  UsualOrders(const PortPairing& pairing, const std::vector<CandidateTensor>& candidate);
+  UsualOrders(const PortPairing& pairing, const Program& reference, const std::vector<CandidateTensor>& candidate);
 
   /// From the candidate's shape to the reference's; nullopt: no order is usual for so many axes, or it gives another
   /// shape.
   std::optional<Layout> layout(at::IntArrayRef reference, at::IntArrayRef candidate) const;
 
  private:
-  std::map<size_t, std::vector<int64_t>> orders_;  // by number of axes; none where they are mostly as they are
+  std::map<Axes, std::vector<int64_t>> orders_;  // none where they are mostly as they are
 };
 
 /// By number of axes: the first of `usual_orders` under which all tensors have their namesakes' shapes, of which

@@ -1,10 +1,11 @@
 """Channels last where shapes do not tell: maps as wide as high, and as many channels. What holds the reference's value shows how it is read; what does not is read as the others are."""
+import diffusers
 import nameless
 import numpy as np
 import pytest
 import spread_models
 import torch
-from spread_models import judged
+from spread_models import judged, spread
 
 SIZE = 16
 
@@ -58,3 +59,23 @@ def test_a_wrong_value_is_read_as_the_others_are(name, tmp_path):
     report, red = judged(reference, tmp_path / "candidate.h5", tmp_path)
     assert {path.split("/")[0] for path in red} == {"encoder.down_blocks.0.resnets.0.conv1"}, (report["first_divergence"], red.keys())
     assert "axes" not in report["first_divergence"]["diagnosis"], report["first_divergence"]
+
+
+def frames_last(path, array):
+    """As engines hold video: frames are samples, channels the last axis."""
+    return array[0].transpose(1, 2, 3, 0) if array.ndim == 5 else channels_last(path, array)
+
+
+@pytest.mark.parametrize("change", [lambda _: None, lambda model: model.up_blocks[0].resnets[0].conv1.weight.data.mul_(-1)], ids=["right", "wrong"])
+def test_frames_that_are_samples_on_one_side_and_an_axis_on_the_other(change, tmp_path):
+    def decoder():
+        return spread(diffusers.AutoencoderKLAllegro(down_block_types=("AllegroDownBlock3D",) * 2, up_block_types=("AllegroUpBlock3D",) * 2, block_out_channels=(8, SIZE), layers_per_block=1,
+                                                     norm_num_groups=4, temporal_downsample_blocks=(False, False), temporal_upsample_blocks=(False, False), temporal_compression_ratio=1).decoder)
+
+    inputs = {"sample": torch.randn(1, 4, 3, SIZE, SIZE, generator=torch.Generator().manual_seed(6))}
+    reference = nameless.record(decoder(), tmp_path / "reference.h5", inputs)
+    port = decoder()
+    change(port)
+    nameless.rewrite(nameless.record(port, tmp_path / "port.h5", inputs), tmp_path / "candidate.h5", named, lambda path: not path.startswith("op "), frames_last)
+    report, red = judged(reference, tmp_path / "candidate.h5", tmp_path)
+    assert report["counts"]["shape"] == 0 and {path.split("/")[0] for path in red} <= {"up_blocks.0.resnets.0.conv1"}, (report["counts"], list(red)[:5])
