@@ -103,6 +103,17 @@ TEST_CASE("causes: a name that leaves much unexplained has its share in the titl
   CHECK(cause_title(causes(r).front()) == "1 row, " + name);
 }
 
+TEST_CASE("causes: what has no more than the size of a cast is not called one") {
+  Report r;
+  r.ops.push_back(red("latents", "elementwise", "fast math: exp", "exp in fp16", "/exp.0"));
+  r.ops.back().diagnosis =
+      "fast math: exp by its size (exp in fp16 at /exp.0 would change as much, .002, though not "
+      "these elements): on the candidate's own inputs its error is .002";
+  CHECK(cause_title(causes(r).front()) ==
+        "1 row, gate dtype_path, elementwise: as large as a cast makes it, though not at these elements: no known "
+        "change explains it");
+}
+
 TEST_CASE("report: verdict and gate tell causes apart, the kind only where something failed") {
   Report r = port();
   r.ops[1].gate = Gate::logic;

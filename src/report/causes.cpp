@@ -18,7 +18,9 @@ constexpr double kMostOfIt = .9;      // of the squared difference: a name for l
 struct Unnamed {
   std::string_view part, name;
 };
+constexpr std::string_view kBySize = " by its size (";
 constexpr std::array kUnnamed{
+    Unnamed{kBySize, "as large as a cast makes it, though not at these elements: no known change explains it"},
     Unnamed{"a rounding is placed differently", "a rounding is placed differently"},
     Unnamed{"on the candidate's own inputs its error is",
             "error beyond the reference's own rounding, no known change explains it"},
@@ -52,7 +54,8 @@ std::string without_numbers(const std::string& text) {
 const Explanation* named_change(const OpResult& op) {
   const Explanation* named = nullptr;
   for (const Explanation& e : op.explanations) {
-    if (!op.diagnosis.starts_with(e.change.fault)) continue;
+    if (!op.diagnosis.starts_with(e.change.fault) || op.diagnosis.starts_with(e.change.fault + std::string(kBySize)))
+      continue;
     const bool same = op.diagnosis.find(e.change.detail()) != std::string::npos;
     if (same || named == nullptr) named = &e;
     if (same) break;
