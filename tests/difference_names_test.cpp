@@ -55,4 +55,26 @@ TEST_CASE("names: another entry of a sampler's table, and a batch's halves excha
   CHECK_MESSAGE(said.starts_with("batch order ("), said);
 }
 
+TEST_CASE("names: the chosen experts' weights that their sum does not divide, in place or not") {
+  at::manual_seed(24);
+  const json hidden = {{"store", false}};
+  const at::Tensor scores = at::randn({12, 8}), all = scores.softmax(-1);
+  const auto [weights, chosen] = all.topk(2);
+  const at::Tensor sum = weights.sum(-1, true);
+  for (const bool in_place : {true, false}) {
+    CAPTURE(in_place);
+    ProgramFile file("routing.h5");
+    const int64_t in = file.leaf(scores, {"inputs/scores"});
+    const int64_t soft = file.op("aten::_softmax", {ref(in), -1, false}, {all}, {}, hidden);
+    const int64_t top = file.op("aten::topk", {ref(soft), 2}, {weights, chosen}, {}, hidden);
+    const int64_t total = file.op("aten::sum.dim_IntList", {ref(top), {-1}, true}, {sum}, {}, hidden);
+    if (in_place)
+      file.op("aten::div_.Tensor", {ref(top), ref(total)}, {weights / sum}, {}, {{"ids", {top}}});
+    else
+      file.op("aten::div.Tensor", {ref(top), ref(total)}, {weights / sum});
+    const std::string said = diagnosis_of(file, weights);
+    CHECK_MESSAGE(said.starts_with("expert routing (weights not normalised among the chosen"), said);
+  }
+}
+
 }  // namespace parity

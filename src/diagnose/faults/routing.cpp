@@ -45,9 +45,12 @@ void chosen(const ProgramIndex& program, int index, Hypotheses& to) {
 void routing_faults(const ProgramIndex& program, int index, Hypotheses& to) {
   const Op& op = program.op(index);
   if (op.kind == "topk") chosen(program, index, to);
-  if (op.kind == "div" && program.behind(index, "sum", 2) >= 0 && program.behind(index, "topk", 6) >= 0)
-    add_fault(to, program, index, "expert routing", "weights not normalised among the chosen",
-              [](OpCall& call) { return Results{call.tensor("self").clone()}; });
+  if ((op.kind == "div" || op.kind == "div_") && program.behind(index, "sum", 2) >= 0 &&
+      program.behind(index, "topk", 6) >= 0)
+    add_fault(to, program, index, "expert routing", "weights not normalised among the chosen", [](OpCall& call) {
+      call.set("other", at::ones_like(call.tensor("other")));  // in place, too
+      return call.run_again();
+    });
 }
 
 }  // namespace parity
