@@ -90,8 +90,10 @@ class Pairer {
       if (const auto target = map_->find(boundary.path, boundary.call)) {
         const auto found = by_key_.find({target->candidate, target->call});
         if (found == by_key_.end()) return std::nullopt;
-        return PortPair{b, found->second, as_mapped(target->layout, b, found->second), 1,
-                        fmt::format("map line {}", target->line)};
+        PortPair pair{b, found->second, as_mapped(target->layout, b, found->second), 1,
+                      fmt::format("map line {}", target->line)};
+        pair.laid_out = !target->layout.as_it_is();
+        return pair;
       }
     if (instead_.contains(b)) return std::nullopt;
     if (const auto first = instead_of_.find(b); first != instead_of_.end()) {

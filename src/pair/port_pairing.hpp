@@ -21,6 +21,7 @@ struct PortPair {
   bool moved = false;    // it has another value's name (pair/moved.hpp)
   bool misfit = false;   // it has another shape, which no name and no layout explains (pair/other_shape.hpp)
   bool goes_on = true;   // the program is replayed on from the candidate's value; false: the port did not go on from it
+  bool laid_out = false;    // a map's rule says how its axes lie
   std::string folded = {};  // what the value is, where only the port's weights make it another (pair/folded.hpp)
 };
 

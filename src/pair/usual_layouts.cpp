@@ -61,7 +61,8 @@ std::map<size_t, std::vector<int64_t>> orders_by_shapes(const PortPairing& pairi
   for (const PortPair& pair : pairing.pairs) {
     const Boundary& boundary = reference.boundaries[pair.boundary];
     const auto &theirs = candidate[pair.candidate].shape, &mine = boundary.value.shape;
-    if (pair.evidence == "path" && !is_model_result(boundary.path) && theirs.size() == mine.size() &&
+    const bool by_name = pair.evidence == "path" || (pair.evidence.starts_with("map") && !pair.laid_out);
+    if (by_name && !is_model_result(boundary.path) && theirs.size() == mine.size() &&
         static_cast<double>(theirs.size()) >= kPairLimits.content.axes_of_taste)
       shapes[theirs.size()].emplace_back(theirs, mine);
   }
@@ -86,7 +87,7 @@ void prefer_usual_layouts(PortPairing& pairing, const Dump& dump, const Program&
     const CandidateTensor& tensor = candidate[pair.candidate];
     const Value& value = reference.boundaries[pair.boundary].value;
     const size_t axes = tensor.shape.size();
-    if (pair.evidence.starts_with("map") || !whole(pair.layout) || value.key.empty()) continue;
+    if (pair.laid_out || !whole(pair.layout) || value.key.empty()) continue;
     const auto layout = usual.layout(value.shape, tensor.shape);
     if (!layout || order_of(*layout, axes) == order_of(pair.layout, axes)) continue;
     const at::Tensor mine = stored_value(dump, value), theirs = tensor.load();

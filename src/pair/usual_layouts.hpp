@@ -32,7 +32,7 @@ std::map<size_t, std::vector<int64_t>> orders_by_shapes(const PortPairing& pairi
                                                         const std::vector<CandidateTensor>& candidate);
 
 /// Of tensors that hold another value than the reference, and so do not tell how they are read, the port's usual order;
-/// and of any that hold the reference's value so alone. Not where a map says how.
+/// and of any that hold the reference's value so alone. Not where a map's rule has steps.
 void prefer_usual_layouts(PortPairing& pairing, const Dump& dump, const Program& reference,
                           const std::vector<CandidateTensor>& candidate);
 
