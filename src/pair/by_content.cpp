@@ -19,14 +19,13 @@ namespace {
 class ContentPairer {
  public:
   ContentPairer(const std::vector<NamedTensor>& reference, const std::vector<NamedTensor>& candidate,
-                const std::vector<std::pair<size_t, size_t>>& anchors, const std::function<bool(const Link&)>& possible,
-                bool in_step)
+                const std::vector<std::pair<size_t, size_t>>& anchors, const std::function<bool(const Link&)>& possible)
       : reference_(reference),
         candidate_(candidate),
         anchors_(anchors),
         possible_(possible),
         names_(reference, candidate),
-        weigher_(reference, candidate, names_, links_, by_reference_, in_step) {}
+        weigher_(reference, candidate, names_, links_, by_reference_) {}
 
   AutoPairing run() {
     links_ = find_links(reference_, candidate_, names_);
@@ -228,8 +227,8 @@ class ContentPairer {
 
 AutoPairing pair_automatically(const std::vector<NamedTensor>& reference, const std::vector<NamedTensor>& candidate,
                                const std::vector<std::pair<size_t, size_t>>& anchors,
-                               const std::function<bool(const Link&)>& possible, bool in_step) {
-  return ContentPairer(reference, candidate, anchors, possible, in_step).run();
+                               const std::function<bool(const Link&)>& possible) {
+  return ContentPairer(reference, candidate, anchors, possible).run();
 }
 
 }  // namespace parity

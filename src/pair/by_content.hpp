@@ -45,10 +45,9 @@ struct AutoPairing {
 /// module's output before an op's result, then the earliest: that is where the value was made, the later ones only pass
 /// it on. Each tensor is paired once; below 0.5 nothing is paired. Order: the heaviest chain of links that ascends in
 /// both lists (gaps cost nothing, so lists of any length align), then single links across it whose content is beyond
-/// doubt (q, k and v in another order). `in_step`: the reference's values follow from the candidate's own. `possible`:
-/// false for links that what is known of the programs excludes.
+/// doubt (q, k and v in another order). `possible`: false for links that what is known of the programs excludes.
 AutoPairing pair_automatically(const std::vector<NamedTensor>& reference, const std::vector<NamedTensor>& candidate,
                                const std::vector<std::pair<size_t, size_t>>& anchors = {},
-                               const std::function<bool(const Link&)>& possible = {}, bool in_step = false);
+                               const std::function<bool(const Link&)>& possible = {});
 
 }  // namespace parity

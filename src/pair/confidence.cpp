@@ -66,12 +66,10 @@ Confidence LinkWeigher::of(const Link& link, double order, double noise) const {
   const double agrees = agreement(link), equals = rivals.equal == 0 || rivals.named ? 1 : limits.unnamed_twin.value;
   const double content = agrees * rivals.distinct * equals;
   // An error does not heal downstream: far from its neighbours' noise it is not a counterpart, unless its name says so;
-  // and where a fault has blurred everything, look-alikes abound. In step nothing is inherited: what a product with
-  // weights of four bits is off by (.12), and another tensor is not near, is its own error.
-  const bool alone = in_step_ && rivals.distinct >= 1 && link.distance <= limits.own_error;
-  const bool doubtful = link.name < limits.telling && !alone &&
-                        (link.distance > limits.off_noise * std::max<double>(noise, limits.least_noise) ||
-                         link.distance > limits.look_alike);
+  // and where a fault has blurred everything, look-alikes abound.
+  const bool doubtful =
+      link.name < limits.telling && (link.distance > limits.off_noise * std::max<double>(noise, limits.least_noise) ||
+                                     link.distance > limits.look_alike);
   double name = link.name, in_order = order;
   // the n-th op of a kind in one program is not the n-th in another
   if (!link.learned && link.distance > limits.op_content &&

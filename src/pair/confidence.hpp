@@ -23,14 +23,8 @@ struct Confidence {
 class LinkWeigher {
  public:
   LinkWeigher(const std::vector<NamedTensor>& reference, const std::vector<NamedTensor>& candidate,
-              const PairingNames& names, const Links& links, const std::vector<std::vector<const Link*>>& by_reference,
-              bool in_step)
-      : reference_(reference),
-        candidate_(candidate),
-        names_(names),
-        links_(links),
-        by_reference_(by_reference),
-        in_step_(in_step) {}
+              const PairingNames& names, const Links& links, const std::vector<std::vector<const Link*>>& by_reference)
+      : reference_(reference), candidate_(candidate), names_(names), links_(links), by_reference_(by_reference) {}
 
   /// 1: no tensor of other content fits as well; 0: another one does.
   double distinct(const Link& link) const { return rivals_of(link).distinct; }
@@ -53,7 +47,6 @@ class LinkWeigher {
   const PairingNames& names_;
   const Links& links_;
   const std::vector<std::vector<const Link*>>& by_reference_;
-  const bool in_step_;  // the reference's values follow from the candidate's: no error is inherited
 };
 
 }  // namespace parity

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <ranges>
 #include <set>
 
 #include "measure/measure.hpp"
@@ -122,8 +121,7 @@ class InStepPairer {
       Prints here = forced();
       if (verify()) here = forced();  // without what was dropped
       const size_t paired = pairing_.pairs.size();
-      more_(pairing_, here, true);
-      for (const PortPair& pair : pairing_.pairs | std::views::drop(paired)) in_step_.insert(pair.boundary);
+      more_(pairing_, here);
       if (!changed && pairing_.pairs.size() == paired) break;
     }
   }
@@ -131,9 +129,7 @@ class InStepPairer {
   void drop_doubtful() {
     drop_if([&](const PortPair& pair) {
       return by_content(pair) && !carried_.contains(pair.boundary) && !tried_.contains(pair.boundary) &&
-             (pair.confidence < kPairLimits.program.sure ||
-              pair.distance > (in_step_.contains(pair.boundary) ? kPairLimits.evidence.own_error.value
-                                                                : kPairLimits.chain.learn_distance.value));
+             (pair.confidence < kPairLimits.program.sure || pair.distance > kPairLimits.chain.learn_distance);
     });
   }
 
@@ -281,7 +277,6 @@ class InStepPairer {
   double work_ = 0, work_of_a_replay_ = 0;       // multiplications: left for trials, of one replay
   std::map<size_t, Carried> carried_;            // by boundary
   std::set<size_t> tried_;                       // boundaries paired on trial
-  std::set<size_t> in_step_;                     // boundaries paired by content, on the candidate's values
   std::map<size_t, double> off_;                 // by boundary, of the last replay
   std::set<size_t> weak_;                        // boundaries: as `carried_`, and nothing that agrees follows directly
   std::set<std::pair<size_t, size_t>> refused_;  // (boundary, candidate)

@@ -7,9 +7,8 @@
 
 namespace parity {
 
-/// Pairs by content what is left, the reference's values being those of `here`: its own, or in step with the
-/// candidate's.
-using PairMore = std::function<void(PortPairing& pairing, const Prints& here, bool in_step)>;
+/// Pairs by content what is left, the reference's values being those of `here`.
+using PairMore = std::function<void(PortPairing& pairing, const Prints& here)>;
 
 /// After a pairing by content of the free run: what is doubtful of it is paired anew. Names learned where content is
 /// sure are carried to where it is not (pair/families.hpp), the reference's program is replayed on the candidate's

@@ -58,7 +58,6 @@ struct EvidenceLimits {
   Constant off_noise{10, "times the distance around it: an error does not heal downstream"};
   Constant least_noise{1e-3, "distance: half a bf16 rounding"};
   Constant look_alike{.06, "distance: past it, where a fault has blurred everything, look-alikes abound"};
-  Constant own_error{.15, "distance, in step: a product with weights of four bits a row is off by .12"};
   Constant op_content{.1, "distance past which an op's number (add.3) says nothing: programs number their own ops"};
   Constant op_name{.45, "most that such a name is worth: below `telling`"};
   Constant content_speaks{.5, "of content: below, its agreement is worth less than what speaks against it"};

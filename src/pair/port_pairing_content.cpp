@@ -105,7 +105,7 @@ PairingOrder order_of(const PortPairing& pairing, const Program& reference) {
 
 // Pairs what is left, among the reference's boundaries that `eligible` names.
 void pair_by_content(PortPairing& pairing, std::vector<std::string>& fused, const Program& reference, const Prints& all,
-                     const std::vector<CandidateTensor>& candidate, const Prints& there, bool in_step,
+                     const std::vector<CandidateTensor>& candidate, const Prints& there,
                      const std::function<bool(const NamedTensor&)>& eligible) {
   const Prints here = those(all, [&](size_t i) { return eligible(all.tensors[i]) || pairing.marked[all.index[i]]; });
   std::vector<std::pair<size_t, size_t>> anchors;
@@ -119,7 +119,7 @@ void pair_by_content(PortPairing& pairing, std::vector<std::string>& fused, cons
     const bool again = link.distance < kPairLimits.program.recorded_again;
     return !order.known_by_another_name(b) && (order.possible(b, c) || (again && order.possible_again(b, c)));
   };
-  const AutoPairing found = pair_automatically(here.tensors, there.tensors, anchors, possible, in_step);
+  const AutoPairing found = pair_automatically(here.tensors, there.tensors, anchors, possible);
   fused = found.notes;
   const auto equals_an_op = [&](const AutoPair& pair, size_t c) {
     return held_elsewhere(all, there.tensors[pair.candidate], [&](size_t b) {
@@ -265,14 +265,12 @@ void pair_the_rest(PortPairing& pairing, const Dump& dump, const Program& refere
   drop_crossed_names(pairing, here, there);
   std::vector<std::string> fused;  // notes of the last pass
   // Modules first: a value that a module returns and an op passes on is the module's.
-  const PairMore more = [&](PortPairing& known, const Prints& values, bool in_step) {
-    pair_by_content(known, fused, reference, values, candidate, there, in_step,
-                    [](const NamedTensor& t) { return !is_op(t); });
+  const PairMore more = [&](PortPairing& known, const Prints& values) {
+    pair_by_content(known, fused, reference, values, candidate, there, [](const NamedTensor& t) { return !is_op(t); });
     if (!known.unmatched.empty())
-      pair_by_content(known, fused, reference, values, candidate, there, in_step,
-                      [](const NamedTensor&) { return true; });
+      pair_by_content(known, fused, reference, values, candidate, there, [](const NamedTensor&) { return true; });
   };
-  more(pairing, here, false);
+  more(pairing, here);
   drop_impossible(pairing, reference);
   pair_in_step(pairing, dump, reference, candidate, here, there, more);
   take_for_result(pairing, reference, here);
