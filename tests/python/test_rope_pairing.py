@@ -101,7 +101,8 @@ def test_halves_for_neighbours_where_they_are_recorded(port, reference, tmp_path
     report, _ = compared(reference, port, tmp_path, torch.float32, named=True)
     first = report["first_divergence"]
     assert first["path"] == "turned_q" and first["diagnosis"].startswith("RoPE pairing"), first
-    assert (tmp_path / "report" / "first_divergence.h5").exists(), report["warnings"]  # of a point, too: the op that made its value
+    if reference is complex_pairs:  # of a point, too: the op that made its value; a buffer that many ops fill has none
+        assert (tmp_path / "report" / "first_divergence.h5").exists(), report["warnings"]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
