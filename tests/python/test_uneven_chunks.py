@@ -45,10 +45,10 @@ def test_values_of_both_names_that_are_only_laid_out_otherwise_are_no_chunks(tmp
     guided(model, reference, batch=True, seen=lambda x: kept.append(parity_probe.point("latents", x)))
     named = guided(model, tmp_path / "named.h5", batch=False)
     with parity_probe.Writer(tmp_path / "port.h5") as writer:
-        numbers = {}
+        number = nameless.numbered()
         for path, _, array in nameless.boundaries(named):
             if not path.startswith("op "):
-                writer.write(f"x{numbers.setdefault(path, len(numbers))}", np.ascontiguousarray(array))
+                writer.write(number(None, path), np.ascontiguousarray(array))
         for x in kept:
             writer.write("latents", np.ascontiguousarray(np.moveaxis(x.numpy()[0], 0, -1)))
     report, _ = nameless.compare(reference, tmp_path / "port.h5", tmp_path / "report")
