@@ -1,4 +1,4 @@
-"""scripts/any_cpu takes an emulated CPU as recorded exactly as long as nothing that it computes with has changed.
+"""scripts/any_cpu takes an emulated CPU as recorded exactly as long as nothing that it computes with has changed, and runs every library at every level then, too.
 
 Usage: check_emulated_when_changed.py ROOT"""
 import importlib.machinery
@@ -24,6 +24,10 @@ def main():
     any_cpu = loaded()
     emulated = {name for name, setting in any_cpu.SETTINGS.items() if setting.emulated}
     assert set(json.loads(any_cpu.RECORDED.read_text())["came out"]) == emulated, "not every emulated CPU is recorded: scripts/any_cpu --update"
+    settings = any_cpu.SETTINGS.values()
+    together = {level for setting in settings if not setting.alone for level in [*setting.environment.items(), setting.arguments]}
+    left_out = {level for setting in settings if setting.alone for level in [*setting.environment.items(), setting.arguments]} - together
+    assert not left_out, f"settings that run with changed sources alone: {left_out}"
     with tempfile.TemporaryDirectory() as folder:
         tree = any_cpu.ROOT = pathlib.Path(folder)
         sources = [tree / folder / "a.cpp" for folder in any_cpu.COMPUTES]
