@@ -56,6 +56,9 @@ const std::vector<FrameFault> kFrameFaults{
     {"inverted", "range", "inverted", [](int t, int y, int x, int k) { return 1 - scene(t, y, x, k); }},
     {"mirrored", "flip", "mirrored", [](int t, int y, int x, int k) { return scene(t, y, 63 - x, k); }},
     {"upside", "flip", "upside down", [](int t, int y, int x, int k) { return scene(t, 47 - y, x, k); }},
+    {"moved", "shift", "moved by 2 pixels to the right and 1 pixel up:",
+     [](int t, int y, int x, int k) { return scene(t, std::min(y + 1, 47), std::max(x - 2, 0), k); }},
+    {"backwards", "order", "backwards", [](int t, int y, int x, int k) { return scene(11 - t, y, x, k); }},
     {"gamma", "gamma", "gamma 2.2",
      [](int t, int y, int x, int k) { return std::pow(quantised(scene(t, y, x, k)), 2.2); }},
     {"encoded", "gamma", "gamma-encoded",
@@ -99,6 +102,16 @@ TEST_CASE("video: every seeded frame fault is red and named") {
   }
 }
 
+TEST_CASE("video: rows and columns exchanged in square frames") {
+  const Scratch scratch;
+  const std::string r = write_u8(scratch / "r.npy", scene, {5, 48, 48, 3});
+  const ClipResult result = compared(
+      r, write_u8(scratch / "c.npy", [](int t, int y, int x, int k) { return scene(t, x, y, k); }, {5, 48, 48, 3}));
+  REQUIRE(finding(result, "flip"));
+  CHECK(finding(result, "flip")->text.find("rows and columns are exchanged") != std::string::npos);
+  CHECK_FALSE(finding(result, "flip")->psnr_after);  // undone they are identical
+}
+
 TEST_CASE("video: an offset's second figure is the PSNR of the aligned clips") {
   const Scratch scratch;
   const std::string r = write_u8(scratch / "r.npy", scene);
@@ -124,6 +137,8 @@ TEST_CASE("video: unequal count, size, channels or rate fail without any gate") 
   const ClipResult smaller = only(write_u8(scratch / "b.npy", scene, {12, 48, 62, 3}));
   CHECK(check(smaller, "frame_size")->verdict == CheckVerdict::fail);
   CHECK(smaller.frames.empty());
+  const ClipResult turned = only(write_u8(scratch / "t.npy", scene, {12, 64, 48, 3}));
+  CHECK(check(turned, "frame_size")->text == "reference 64x48, candidate 48x64: width and height are exchanged");
   CHECK_FALSE(smaller.summary.mse_mean);
   const ClipResult grey = only(write_u8(scratch / "c.npy", scene, {12, 48, 64, 1}));
   CHECK(check(grey, "channels")->verdict == CheckVerdict::fail);

@@ -48,8 +48,8 @@ struct Check {
 
 /// What explains a difference.
 struct ClipFinding {
-  std::string kind;                               // offset, jump, channels, range, gamma, flip, brightness, frames
-  std::string text;                               // one sentence
+  std::string kind;  // offset, jump, order, channels, range, gamma, flip, shift, brightness, frames
+  std::string text;  // one sentence
   std::optional<double> psnr_before, psnr_after;  // of the mean MSE, at full size, without and with it undone
 };
 

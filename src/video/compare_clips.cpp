@@ -20,6 +20,7 @@ using FramePtr = std::shared_ptr<const Frame>;
 struct Measured {
   FrameMeasured frame;
   Thumbnail reference, candidate;
+  std::vector<PlacedFrame> placed;
 };
 
 struct Pending {
@@ -190,11 +191,13 @@ class Comparison {
   void start(const FramePtr& r, const FramePtr& c, const FramePtr& r1, const FramePtr& c1) {
     const MeasureOptions measure = options_.measure;
     const bool diagnose = options_.diagnose;
+    const bool first = static_cast<int64_t>(started_) < Diagnosis::kPlaced;
     SsimScratch* const scratch = &scratch_[started_++ % scratch_.size()];  // its last user has finished
     const auto work = [=] {
       Measured out;
       out.frame = measure_frame(*r, *c, r1.get(), c1.get(), measure, scratch);
       if (diagnose) out.reference = thumbnail(*r), out.candidate = thumbnail(*c);
+      if (diagnose && first) out.placed = placed(*r);
       return out;
     };
     pending_.push_back({r, c, std::async(std::launch::async, work)});
@@ -208,7 +211,7 @@ class Comparison {
     m.index = static_cast<int64_t>(result_.frames.size());
     pool_.add(measured.frame.differences);
     summing_.add(m);
-    if (options_.diagnose) diagnosis_.add(measured.reference, measured.candidate);
+    if (options_.diagnose) diagnosis_.add(measured.reference, measured.candidate, measured.placed);
     if (options_.pair) options_.pair({*oldest.reference, *oldest.candidate, m});
     result_.frames.push_back(std::move(m));
     if (options_.progress) options_.progress(static_cast<int64_t>(result_.frames.size()));

@@ -14,7 +14,7 @@ double decibels(double before, double after) { return 10 * std::log10((before + 
 
 /// Means of 3x3 pixels around evenly spread centres, `channels` numbers each.
 template <class T>
-void patch_means(const Frame& frame, int channels, std::vector<float>& out) {
+void patch_means(const Frame& frame, int channels, const FramePlacement& placement, std::vector<float>& out) {
   const double zero = frame.zero, span = frame.span;
   for (int y = 0; y < Thumbnail::kRows; ++y)
     for (int x = 0; x < Thumbnail::kColumns; ++x) {
@@ -26,7 +26,10 @@ void patch_means(const Frame& frame, int channels, std::vector<float>& out) {
       for (int py = y0; py <= y1; ++py)
         for (int px = x0; px <= x1; ++px)
           for (int k = 0; k < channels; ++k)
-            sum[k] += static_cast<double>(frame.as<T>()[(int64_t{py} * frame.width + px) * frame.channels + k]);
+            sum[k] += static_cast<double>(frame.as<T>()[(int64_t{placement.row(py, px, frame.height)} * frame.width +
+                                                         placement.column(py, px, frame.width)) *
+                                                            frame.channels +
+                                                        k]);
       for (int k = 0; k < channels; ++k)
         out.push_back(static_cast<float>((sum[k] / ((x1 - x0 + 1) * (y1 - y0 + 1)) - zero) / span));
     }
@@ -58,35 +61,81 @@ double error_of(const ClipHypothesis& h, const Thumbnail& r, const Thumbnail& c)
   return sum / static_cast<double>(r.values.size());
 }
 
+/// Means of 4x4 of its pixels.
+std::vector<float> small(const Thumbnail& whole) {
+  constexpr int kSide = 4, kColumns = Thumbnail::kColumns / kSide;
+  std::vector<float> out(whole.values.size() / (kSide * kSide));
+  for (size_t i = 0; i < whole.values.size(); ++i) {
+    const auto channels = static_cast<size_t>(whole.channels);
+    const size_t k = i % channels, x = i / channels % Thumbnail::kColumns, y = i / channels / Thumbnail::kColumns;
+    out[(y / kSide * kColumns + x / kSide) * channels + k] += whole.values[i] / (kSide * kSide);
+  }
+  return out;
+}
+
+ClipHypothesis hypothesis_of(const FramePlacement& placement) {
+  ClipHypothesis h{.kind = placement.transposed ? "flip" : "shift",
+                   .text = "candidate's rows and columns are exchanged"};
+  h.placement = placement;
+  if (placement.transposed) return h;
+  const auto along = [](int by, const char* positive, const char* negative) {
+    const int size = std::abs(by);
+    return by == 0 ? "" : fmt::format(" {} pixel{} {}", size, size == 1 ? "" : "s", by > 0 ? positive : negative);
+  };
+  h.text = "candidate is moved by" + along(placement.right, "to the right", "to the left") +
+           (placement.right != 0 && placement.down != 0 ? " and" : "") + along(placement.down, "down", "up");
+  return h;
+}
+
 std::string frames_text(int n) { return n == 1 ? "one frame" : fmt::format("{} frames", n); }
 
 }  // namespace
 
-Thumbnail thumbnail(const Frame& frame) {
+Thumbnail thumbnail(const Frame& frame, const FramePlacement& placement) {
   Thumbnail out;
   out.channels = frame.channels == 1 ? 1 : std::min(frame.channels, 3) == 3 ? 3 : 1;
   out.values.reserve(static_cast<size_t>(Thumbnail::kRows * Thumbnail::kColumns * out.channels));
-  if (frame.sample == Sample::u8) patch_means<uint8_t>(frame, out.channels, out.values);
-  if (frame.sample == Sample::u16) patch_means<uint16_t>(frame, out.channels, out.values);
-  if (frame.sample == Sample::f32) patch_means<float>(frame, out.channels, out.values);
+  if (frame.sample == Sample::u8) patch_means<uint8_t>(frame, out.channels, placement, out.values);
+  if (frame.sample == Sample::u16) patch_means<uint16_t>(frame, out.channels, placement, out.values);
+  if (frame.sample == Sample::f32) patch_means<float>(frame, out.channels, placement, out.values);
   return out;
 }
 
-void Diagnosis::add(const Thumbnail& reference, const Thumbnail& candidate) {
+std::vector<PlacedFrame> placed(const Frame& reference) {
+  constexpr int kFar = 4;  // pixels
+  std::vector<PlacedFrame> all;
+  for (int down = -kFar; down <= kFar; ++down)
+    for (int right = -kFar; right <= kFar; ++right)
+      if (down != 0 || right != 0) all.push_back({{right, down}, {}});
+  if (reference.width == reference.height) all.push_back({{0, 0, true}, {}});
+  for (PlacedFrame& p : all) p.reference = thumbnail(reference, p.placement);
+  return all;
+}
+
+void Diagnosis::add(const Thumbnail& reference, const Thumbnail& candidate, const std::vector<PlacedFrame>& placed) {
   if (frames_ == 0) {
     channels_ = reference.channels;
-    for (ClipHypothesis& h : simple_hypotheses(channels_)) trials_.push_back({std::move(h), 0});
+    for (ClipHypothesis& h : simple_hypotheses(channels_)) trials_.push_back({std::move(h)});
   }
   const double error = mean_square(reference, candidate);
   if (frames_ < kTriedAll || frames_ % kTriedEvery == 0) try_all(reference, candidate, error);
   add_offsets(reference, candidate, error);
+  add_placed(candidate, placed, error);
+  if (small_[0].size() < kKept) small_[0].push_back(small(reference)), small_[1].push_back(small(candidate));
   ++frames_;
+}
+
+void Diagnosis::add_placed(const Thumbnail& candidate, const std::vector<PlacedFrame>& placed, double error) {
+  if (placed_.empty())
+    for (const PlacedFrame& p : placed) placed_.push_back({hypothesis_of(p.placement)});
+  for (size_t i = 0; i < placed.size() && i < placed_.size(); ++i)
+    placed_[i].own += error, placed_[i].error += mean_square(placed[i].reference, candidate);
 }
 
 void Diagnosis::try_all(const Thumbnail& reference, const Thumbnail& candidate, double error) {
   ++tried_;
   error_ += error;
-  for (Trial& trial : trials_) trial.error += error_of(trial.hypothesis, reference, candidate);
+  for (Trial& trial : trials_) trial.own += error, trial.error += error_of(trial.hypothesis, reference, candidate);
   for (size_t i = 0; i < reference.values.size(); ++i) {
     const double r = reference.values[i], c = candidate.values[i];
     Sums& s = sums_[i % static_cast<size_t>(channels_)];
@@ -138,7 +187,7 @@ std::optional<ClipHypothesis> Diagnosis::shifted() const {
 
 /// candidate = gain * reference + shift in each channel, by least squares.
 Diagnosis::Trial Diagnosis::fitted() const {
-  Trial trial{{.kind = "brightness", .text = "candidate's brightness or contrast differs:"}, 0};
+  Trial trial{{.kind = "brightness", .text = "candidate's brightness or contrast differs:"}, 0, error_};
   for (size_t k = 0; k < static_cast<size_t>(channels_); ++k) {
     const Sums& s = sums_[k];
     const double variance = s.rr - s.r * s.r / s.n, covariance = s.rc - s.r * s.c / s.n;
@@ -153,21 +202,40 @@ Diagnosis::Trial Diagnosis::fitted() const {
   return trial;
 }
 
+// The frames from last to first, by small pictures of all of them; no gain where these were too many to keep.
+Diagnosis::Trial Diagnosis::reversed() const {
+  Trial trial{{.kind = "order", .text = "candidate runs backwards: the last frame comes first"}};
+  trial.hypothesis.reversed = true;
+  const auto& [references, candidates] = small_;
+  if (static_cast<size_t>(frames_) > references.size()) return trial;
+  for (size_t i = 0; i < references.size(); ++i)
+    for (size_t k = 0; k < references[i].size(); ++k) {
+      const auto square = [&](size_t from) {
+        const double d = static_cast<double>(references[from][k]) - static_cast<double>(candidates[i][k]);
+        return d * d / static_cast<double>(references[i].size());
+      };
+      trial.own += square(i), trial.error += square(references.size() - 1 - i);
+    }
+  return trial;
+}
+
+double Diagnosis::Trial::gain() const { return decibels(own, error); }
+
 std::optional<ClipHypothesis> Diagnosis::best() const {
   if (frames_ == 0) return std::nullopt;
-  const double n = static_cast<double>(frames_), tried = static_cast<double>(tried_);
-  const auto gain = [&](double error) { return decibels(error_ / tried, error / tried); };
-  const auto least = std::min_element(trials_.begin(), trials_.end(),
-                                      [](const Trial& a, const Trial& b) { return a.error < b.error; });
+  std::vector<Trial> named = trials_;
+  named.insert(named.end(), placed_.begin(), placed_.end());
+  named.push_back(reversed());
+  const auto least = std::ranges::max_element(named, {}, &Trial::gain);
   const Trial fit = fitted();
   // A named fault is preferred to a fit with free numbers that is hardly better.
-  const Trial& chosen = gain(fit.error) > gain(least->error) + kGain ? fit : *least;
+  const Trial& chosen = fit.gain() > least->gain() + kGain ? fit : *least;
   if (auto h = shifted()) {
-    double own = 0, aligned = 0;
-    for (const Shift& s : shifts_) own += s.own, aligned += s.offset == h->offset ? s.best : s.own;
-    if (decibels(own / n, aligned / n) >= gain(chosen.error) - kGain || gain(chosen.error) < kGain) return h;
+    Trial aligned;
+    for (const Shift& s : shifts_) aligned.own += s.own, aligned.error += s.offset == h->offset ? s.best : s.own;
+    if (aligned.gain() >= chosen.gain() - kGain || chosen.gain() < kGain) return h;
   }
-  if (gain(chosen.error) < kGain) return std::nullopt;
+  if (chosen.gain() < kGain) return std::nullopt;
   return chosen.hypothesis;
 }
 

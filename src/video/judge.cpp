@@ -36,8 +36,10 @@ void add(ClipResult& result, const char* name, bool pass, std::string text) {
 void check_structure(ClipResult& result, std::optional<double> times_apart) {
   const ClipFacts &r = result.reference, &c = result.candidate;
   const bool sized = r.width == c.width && r.height == c.height;
+  const bool exchanged = !sized && r.width == c.height && r.height == c.width;
   add(result, "frame_size", sized,
-      fmt::format("reference {}x{}, candidate {}x{}", r.width, r.height, c.width, c.height));
+      fmt::format("reference {}x{}, candidate {}x{}{}", r.width, r.height, c.width, c.height,
+                  exchanged ? ": width and height are exchanged" : ""));
   add(result, "channels", r.channels == c.channels, fmt::format("reference {}, candidate {}", r.channels, c.channels));
   add(result, "frame_count", result.reference_frames == result.candidate_frames,
       fmt::format("reference {}, candidate {}", result.reference_frames, result.candidate_frames));

@@ -29,13 +29,15 @@ Frame changed(const Frame& reference, const ClipHypothesis& h) {
   to_unit(reference, unit);
   out.shape(reference.width, reference.height, reference.channels, Sample::f32);
   out.span = 1;
-  const auto channels = static_cast<size_t>(reference.channels), width = static_cast<size_t>(reference.width),
-             height = static_cast<size_t>(reference.height);
+  const int width = reference.width, height = reference.height;
+  const auto channels = static_cast<size_t>(reference.channels);
   float* to = out.as<float>();
-  for (size_t y = 0; y < height; ++y)
-    for (size_t x = 0; x < width; ++x)
+  for (int y = 0; y < height; ++y)
+    for (int x = 0; x < width; ++x)
       for (size_t k = 0; k < channels; ++k) {
-        const size_t from = ((h.flip_y ? height - 1 - y : y) * width + (h.flip_x ? width - 1 - x : x)) * channels;
+        const int row = h.placement.row(h.flip_y ? height - 1 - y : y, x, height),
+                  column = h.placement.column(y, h.flip_x ? width - 1 - x : x, width);
+        const size_t from = static_cast<size_t>(int64_t{row} * width + column) * channels;
         const double v = unit.as<float>()[from + (channels == 3 ? static_cast<size_t>(h.order[k]) : k)];
         const auto& value = h.value[std::min<size_t>(k, 2)];
         *to++ = static_cast<float>(value ? value(v) : v);
@@ -43,7 +45,29 @@ Frame changed(const Frame& reference, const ClipHypothesis& h) {
   return out;
 }
 
+namespace {
+
+// The reference's last frame against the candidate's first, and so on.
+double error_reversed(FrameSource& reference, FrameSource& candidate) {
+  constexpr size_t kMost = size_t{1} << 30;  // bytes
+  std::vector<Frame> frames(1);
+  for (size_t bytes = 0; reference.read(frames.back()); frames.emplace_back())
+    if (bytes += frames.back().bytes.size(); bytes > kMost) return 1;
+  frames.pop_back();
+  double sum = 0;
+  Frame theirs, ours, unit;
+  size_t count = 0;
+  for (; count < frames.size() && candidate.read(theirs); ++count) {
+    to_unit(frames[frames.size() - 1 - count], ours), to_unit(theirs, unit);
+    sum += mean_square(ours, unit);
+  }
+  return count > 0 ? sum / static_cast<double>(count) : 1;
+}
+
+}  // namespace
+
 double error_under(FrameSource& reference, FrameSource& candidate, const ClipHypothesis& h) {
+  if (h.reversed) return error_reversed(reference, candidate);
   ReadAhead references(reference), candidates(candidate);
   std::deque<std::shared_ptr<const Frame>> r, c;
   const int late = std::max(h.offset, 0), early = std::max(-h.offset, 0);
