@@ -96,4 +96,51 @@ TEST_CASE("names: the times of a diffusion model's steps one too large") {
   CHECK(diagnosis_of(file, ((times + 1) * step).sin()).starts_with("position off by one (times +1"));
 }
 
+TEST_CASE("names: slopes of ALiBi's heads, and what Bloom's product adds to the scores") {
+  at::manual_seed(31);
+  constexpr int64_t kHeads = 8, kTokens = 7;
+  const json hidden = {{"store", false}}, view = {{"view", true}};
+  const at::Tensor base = at::full({}, .6, at::kFloat), heads = at::arange(1, kHeads + 1),
+                   places = at::arange(kTokens).to(at::kFloat).reshape({1, 1, kTokens}),
+                   query = at::randn({kHeads, kTokens, 4}), key = at::randn({kHeads, 4, kTokens});
+  const auto bias = [&](const at::Tensor& slopes) { return slopes.reshape({kHeads, 1, 1}) * places; };
+  const at::Tensor slopes = base.pow(heads);
+  const auto scores = [&](const at::Tensor& of, double beta, double alpha) {
+    return bias(of).baddbmm(query, key, beta, alpha);
+  };
+  ProgramFile file("alibi.h5");
+  const int64_t counted = file.op("aten::arange.start", {1, kHeads + 1}, {heads}, {}, hidden);
+  const int64_t powers = file.op("aten::pow.Tensor_Tensor", {ref(file.leaf(base)), ref(counted)}, {slopes}, {}, hidden);
+  const int64_t column =
+      file.op("aten::view", {ref(powers), {kHeads, 1, 1}}, {slopes.reshape({kHeads, 1, 1})}, {}, view);
+  const int64_t added = file.op("aten::mul.Tensor", {ref(column), ref(file.leaf(places))}, {bias(slopes)}, {}, hidden);
+  const int64_t product =
+      file.op("aten::baddbmm", {ref(added), ref(file.leaf(query, {"inputs/q"})), ref(file.leaf(key, {"inputs/k"}))},
+              {scores(slopes, 1, .5)}, {{"beta", 1}, {"alpha", .5}}, hidden);
+  file.op("aten::_softmax", {ref(product), -1, false}, {scores(slopes, 1, .5).softmax(-1)});
+  const auto diagnosis = [&](const at::Tensor& wrong) { return diagnosis_of(file, wrong.softmax(-1)); };
+  for (const auto& [other, what] :
+       {std::pair{base.pow(heads - 1), "heads counted from 0"}, std::pair{base.pow(heads * 2), "exponents doubled"},
+        std::pair{slopes.flip(0), "heads in reverse"}}) {
+    const std::string said = diagnosis(scores(other, 1, .5));
+    CHECK_MESSAGE(said.starts_with(std::string("ALiBi slopes (") + what), said);
+  }
+}
+
+TEST_CASE("names: scale and bias of a product that adds") {
+  at::manual_seed(32);
+  const at::Tensor added = at::randn({8, 7, 7}), query = at::randn({8, 7, 4}), key = at::randn({8, 4, 7});
+  const auto weights = [&](double beta, double alpha) { return added.baddbmm(query, key, beta, alpha).softmax(-1); };
+  ProgramFile file("product-adds.h5");
+  const int64_t product = file.op(
+      "aten::baddbmm",
+      {ref(file.leaf(added, {"inputs/bias"})), ref(file.leaf(query, {"inputs/q"})), ref(file.leaf(key, {"inputs/k"}))},
+      {added.baddbmm(query, key, 1, .5)}, {{"beta", 1}, {"alpha", .5}}, {{"store", false}});
+  file.op("aten::_softmax", {ref(product), -1, false}, {weights(1, .5)});
+  CHECK(diagnosis_of(file, weights(0, .5)).starts_with("missing bias (nothing added to the scores"));
+  CHECK(diagnosis_of(file, weights(1, 1)).starts_with("attention scale (scores not scaled"));
+  CHECK(diagnosis_of(file, weights(1, .25)).starts_with("attention scale (scores scaled twice"));
+  CHECK(diagnosis_of(file, weights(.5, .5)).starts_with("attention scale (what is added to the scores scaled, too"));
+}
+
 }  // namespace parity

@@ -46,6 +46,11 @@ struct NamedChange {
   std::string detail() const;
 };
 
+/// Of two that hold one, in whatever they hold beside it.
+inline bool same_change(const NamedChange& a, const NamedChange& b) {
+  return a.fault == b.fault && a.what == b.what && a.place == b.place;
+}
+
 /// A named change of the reference's program that the difference was projected on.
 struct Explanation {
   NamedChange change;

@@ -39,11 +39,6 @@ void fused_scale(const ProgramIndex& program, int index, Hypotheses& to) {
     });
 }
 
-const char* mask_name(const OpCall& call) {
-  return call.tensor("attn_mask").defined() || call.schema.name().find("flash") != std::string::npos ? "attn_mask"
-                                                                                                     : "attn_bias";
-}
-
 Rewrite with_causal_diagonal(int64_t diagonal) {
   return [diagonal](OpCall& call) {
     const int64_t rows = call.tensor("query").size(-2), columns = call.tensor("key").size(-2);
@@ -285,9 +280,6 @@ void attention_faults(const ProgramIndex& program, int index, Hypotheses& to) {
   if (op.name == "aten::add.Tensor") added_mask(program, index, to);
   if (op.name == "aten::add.Tensor" || op.kind == "where" || op.kind == "masked_fill") shifted_mask(program, index, to);
   if (op.kind == "where" || op.kind == "masked_fill") chosen_mask(program, index, to);
-  if (op.kind == "baddbmm" && program.ahead(index, "_softmax", 4) >= 0)  // Bloom's: ALiBi and the product, times alpha
-    add_fault(to, program, index, "attention scale", "scores not scaled",
-              [](OpCall& call) { return call.set("alpha", c10::Scalar(1)), call.run_again(); });
   if (op.kind == "mul" && program.number(index, 1) && program.ahead(index, "_softmax", 4) >= 0)
     add_fault(to, program, index, "attention scale", "scores not scaled",
               [](OpCall& call) { return Results{call.tensor("self").clone()}; });

@@ -64,6 +64,14 @@ constexpr std::array kChanges{
                 [](const at::Tensor& o, const at::Tensor& n, int64_t a) {
                   return at::cat({o.narrow(a, o.size(a) - 1, 1).expand_as(o), n}, a);
                 }},
+    CacheChange{"the new value not stored (zeros)",
+                [](const at::Tensor& o, const at::Tensor& n, int64_t a) {
+                  return at::cat({o, at::zeros_like(n)}, a);
+                }},
+    CacheChange{"the new value stored one place early",
+                [](const at::Tensor& o, const at::Tensor& n, int64_t a) {
+                  return at::cat({o.narrow(a, 0, o.size(a) - 1), n, at::zeros_like(n.narrow(a, 0, 1))}, a);
+                }},
     CacheChange{"its last value alone, zeros before", [](const at::Tensor& o, const at::Tensor& n, int64_t a) {
                   return at::cat({at::zeros_like(o.narrow(a, 1, o.size(a) - 1)), o.narrow(a, o.size(a) - 1, 1), n}, a);
                 }}};

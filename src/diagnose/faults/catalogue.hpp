@@ -15,6 +15,9 @@ namespace parity {
 
 struct Reordered;
 
+/// Valid hypotheses that leave a rounding out as a fused kernel does (fused.cpp).
+inline constexpr std::string_view kFusedKernel = "fused kernel";
+
 /// One named change of the program, beginning at one op.
 struct FaultHypothesis : NamedChange {
   Gate gate = Gate::logic;      // dtype_path for roundings
@@ -113,10 +116,14 @@ void cache_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void order_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void routing_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void resize_faults(const ProgramIndex& program, int index, Hypotheses& to);
+void alibi_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void cast_placements(const ProgramIndex& program, int index, Hypotheses& to);
 void fused_attention(const ProgramIndex& program, int index, Hypotheses& to);
 void fused_bias(const ProgramIndex& program, int index, Hypotheses& to);
 void broken_ties(const ProgramIndex& program, int index, Hypotheses& to);
+
+/// Is op `power` the slopes of ALiBi's heads: a power whose exponents count, and no rotary embedding's frequencies?
+bool makes_slopes(const ProgramIndex& program, int power);
 
 /// What value `id` is multiplied with in a gated product, act(gate) * up, of which it is the one or the other, each as
 /// it was before what is computed element by element; -1: none.

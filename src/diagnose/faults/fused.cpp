@@ -48,7 +48,7 @@ Between between_products(const ProgramIndex& program, int index) {
 }
 
 FaultHypothesis kept_wide(const ProgramIndex& program, std::string what, const std::vector<int>& ops) {
-  FaultHypothesis h{"fused kernel", std::move(what), program.place(ops.front()), Gate::none};
+  FaultHypothesis h{std::string(kFusedKernel), std::move(what), program.place(ops.front()), Gate::none};
   h.valid = true;
   for (const int op : ops) h.deviation.rewrites[op] = [](OpCall& call) { return call.unrounded(call.arguments); };
   return h;

@@ -143,6 +143,23 @@ void layers_exchanged(const ProgramIndex& program, int index, Hypotheses& to) {
   to.push_back(std::move(h));
 }
 
+// Gate and up are the halves of one product: every second channel in their place (order.cpp has the contrary).
+void halves_interleaved(const ProgramIndex& program, int index, Hypotheses& to) {
+  const Op& op = program.op(index);
+  const Value* whole = program.value(program.argument(index, 0));
+  if ((op.kind != "split" && op.kind != "slice") || op.outputs.empty() || !op.outputs[0] || whole == nullptr) return;
+  if (op.outputs[0]->elements() * 2 != whole->elements() || gated_with(program, op.outputs[0]->id) < 0) return;
+  add_fault(to, program, index, "channel order", "every second channel for halves", [](OpCall& call) {
+    const at::Tensor self = call.tensor("self");
+    const int64_t axis = call.value("dim").toInt(), half = self.size(axis) / 2;
+    const auto every_second = [&](int64_t first) { return self.slice(axis, first, std::nullopt, 2).contiguous(); };
+    if (call.op.kind == "split") return Results{every_second(0), every_second(1)};
+    const c10::IValue start = call.value("start");
+    return Results{every_second(start.isInt() && start.toInt() == half ? 1 : 0)};
+  });
+  to.back().joint = op.kind == "slice";  // the other half is another op
+}
+
 }  // namespace
 
 int64_t gated_with(const ProgramIndex& program, int64_t id) {
@@ -180,6 +197,7 @@ bool holds_gate_and_up(const ProgramIndex& program, int64_t id, int views) {
 void gated_faults(const ProgramIndex& program, int index, Hypotheses& to) {
   if (is_activation_op(program.op(index))) other_one_activated(program, index, to);
   layers_exchanged(program, index, to);
+  halves_interleaved(program, index, to);
 }
 
 }  // namespace parity

@@ -25,9 +25,8 @@ at::Tensor steps_back(const at::Tensor& scores) {
 at::Tensor is_seen(const at::Tensor& scores) { return scores.gt(kRecognition.hidden.value); }
 
 void set_mask(OpCall& call, const c10::IValue& mask) {
-  const bool own = call.tensor("attn_mask").defined() || call.schema.name().find("flash") != std::string::npos;
   call.set("is_causal", false);
-  call.set(own ? "attn_mask" : "attn_bias", mask);
+  call.set(mask_name(call), mask);
 }
 
 // Scores of which fewer are seen. Throws where nothing changes, or where queries see what comes after them.
@@ -133,6 +132,21 @@ void no_padding_mask(const ProgramIndex& program, int index, Hypotheses& to) {
   }
 }
 
+// On a cache, without a mask: its first key or the newest is left out.
+void unseen_keys(const ProgramIndex& program, int index, Hypotheses& to) {
+  for (const bool newest : {true, false})
+    add_fault(to, program, index, "mask off by one", newest ? "the newest key not seen" : "the oldest key not seen",
+              [newest](OpCall& call) {
+                if (call.tensor(mask_name(call)).defined() || call.tensor("key").size(-2) < 2)
+                  throw std::runtime_error("a mask says which");
+                for (const char* name : {"key", "value"}) {
+                  const at::Tensor all = call.tensor(name);
+                  call.set(name, all.narrow(-2, newest ? 0 : 1, all.size(-2) - 1));
+                }
+                return call.run_again();
+              });
+}
+
 }  // namespace
 
 at::Tensor added_to_scores(const OpCall& call) {
@@ -150,6 +164,11 @@ bool is_causal(const at::Tensor& scores) {
   return !is_seen(scores).logical_and(steps_back(scores).lt(0)).any().item<bool>();
 }
 
+const char* mask_name(const OpCall& call) {
+  return call.tensor("attn_mask").defined() || call.schema.name().find("flash") != std::string::npos ? "attn_mask"
+                                                                                                     : "attn_bias";
+}
+
 void mask_faults(const ProgramIndex& program, int index, Hypotheses& to) {
   const Op& op = program.op(index);
   no_padding_mask(program, index, to);
@@ -157,6 +176,7 @@ void mask_faults(const ProgramIndex& program, int index, Hypotheses& to) {
     const Value *query = program.value(program.argument(index, 0)), *key = program.value(program.argument(index, 1));
     if (query == nullptr || key == nullptr || query->shape.size() != 4 || key->shape.size() != 4) return;
     triangle_alone(program, index, to);
+    if (query->shape[2] < key->shape[2]) unseen_keys(program, index, to);
     narrower_masks(program, index, query->shape[2], key->shape[2], to);
   }
   if (op.kind != "_softmax" || (program.ahead(index, "bmm", 6) < 0 && program.ahead(index, "matmul", 6) < 0)) return;

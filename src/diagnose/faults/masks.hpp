@@ -6,6 +6,8 @@
 
 namespace parity {
 
+/// The argument of a fused attention that holds its mask.
+const char* mask_name(const OpCall& call);
 /// What a fused attention adds to its scores (batch, heads, queries, keys): 0, a mask's numbers, -inf. Throws
 /// std::runtime_error for arguments of another form.
 at::Tensor added_to_scores(const OpCall& call);

@@ -41,6 +41,13 @@ Uses uses_of(const ProgramIndex& program, int index) {
   return uses;
 }
 
+// The exponents of ALiBi's slopes (alibi.cpp).
+bool counts_heads(const ProgramIndex& program, int index) {
+  constexpr int kCasts = 3;
+  const int power = program.ahead(index, "pow", kCasts);
+  return power >= 0 && makes_slopes(program, power);
+}
+
 void counted_from_one(const ProgramIndex& program, int index, Hypotheses& to) {
   const Uses uses = uses_of(program, index);
   const bool mask = !uses.values && uses.smaller != uses.larger;
@@ -71,7 +78,8 @@ void other_rows_looked_up(const ProgramIndex& program, int index, Hypotheses& to
 
 void position_faults(const ProgramIndex& program, int index, Hypotheses& to) {
   const Op& op = program.op(index);
-  if (op.kind == "arange" && !op.outputs.empty() && op.outputs[0]) counted_from_one(program, index, to);
+  if (op.kind == "arange" && !op.outputs.empty() && op.outputs[0] && !counts_heads(program, index))
+    counted_from_one(program, index, to);
   if (op.kind == "embedding") other_rows_looked_up(program, index, to);
 }
 
