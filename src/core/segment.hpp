@@ -16,6 +16,7 @@ struct Segment {
   std::string kind;            // op kind in the field's words when one op gives it its name, else ""
   bool arithmetic = false;     // false: only views, copies and casts
   bool draws = false;          // random numbers: replay takes what the reference drew
+  bool picks = false;          // an argmax says which: the token that a loop goes on with
 
   bool identity() const { return ops.empty(); }  // another name of a value compared already
 };

@@ -46,6 +46,7 @@ class StretchSearch {
     double all = 0;
     for (const StretchChange& change : changes) all += change.work;
     if (all > left_ && stretch_.value.is_floating_point()) estimate(changes);
+    run_fused();
     run_changes(changes);
     c.untried = std::max<int64_t>(0, c.named - c.estimated - run_unestimated_);
     if (c.untried > 0 && c.why.empty()) c.why = "another explains the difference";
@@ -60,13 +61,46 @@ class StretchSearch {
     return sought_ == Sought::all || h.gross == (sought_ == Sought::gross);
   }
 
-  // Every named change as a short stretch would have it run, the nearest to the end first.
-  std::vector<StretchChange> catalogued() const {
+  // Every named change as a short stretch would have it run, the nearest to the end first. The fused kernels, valid
+  // each, become one change: all of them.
+  std::vector<StretchChange> catalogued() {
     std::vector<StretchChange> changes;
     for (auto op = stretch_.ops.rbegin(); op != stretch_.ops.rend(); ++op)
       for (FaultHypothesis& h : catalogue_.at(static_cast<int>(*op)))
-        if (!h.valid && is_sought(h)) changes.push_back(to_end(std::move(h), *op));
+        if (h.valid && h.fault == kFusedKernel) {
+          if (fused_) h.deviation.rewrites.merge(fused_->change.deviation.rewrites);
+          fused_ = to_end(std::move(h), *op);
+        } else if (!h.valid && is_sought(h)) {
+          changes.push_back(to_end(std::move(h), *op));
+        }
     return changes;
+  }
+
+  // Part of this stretch's null distribution, as each alone is of a short one's.
+  void run_fused() {
+    if (!fused_ || static_cast<double>(kExact + 1) * whole_ + fused_->work > left_) return;
+    Variants variants(DeviationSource([&](int op) {
+      return op == fused_->change.deviation.rewrites.begin()->first ? std::vector{fused_->change.deviation}
+                                                                    : std::vector<Deviation>();
+    }));
+    variants.most_bytes = plan_.bytes;
+    left_ -= static_cast<double>(kExact + 1) * whole_ + fused_->work;
+    replay_in_step(
+        dump_, program_, lanes({&*fused_}),
+        [&](const BoundaryEvent& event) -> Replacements {
+          if (!event.deviating.empty()) fused_value_ = event.deviating.front().value;
+          return {};
+        },
+        variants);
+  }
+
+  // What was found by a batch; the fused kernels' value stands beside its changes.
+  BoundaryEvent seen(const BoundaryEvent& event, std::vector<FaultHypothesis>& started) const {
+    BoundaryEvent all{event.boundary, stretch_.computed, event.deviating};
+    if (!fused_value_.defined()) return all;
+    all.deviating.push_back({started.size(), fused_value_});
+    started.push_back(fused_->change);
+    return all;
   }
 
   // Logic faults that point elsewhere go; casts stay behind the others as they were. In half width the fp64 replay runs
@@ -154,8 +188,7 @@ class StretchSearch {
     replay_in_step(
         dump_, program_, lanes(batch),
         [&](const BoundaryEvent& event) -> Replacements {
-          add(match_hypotheses({event.boundary, stretch_.computed, event.deviating}, stretch_.value, started,
-                               stretch_.final_op));
+          add(match_hypotheses(seen(event, started), stretch_.value, started, stretch_.final_op));
           return {};
         },
         variants);
@@ -169,7 +202,7 @@ class StretchSearch {
   void add(std::vector<Finding> found) {
     for (Finding& f : found)
       if (std::none_of(searched_.findings.begin(), searched_.findings.end(),
-                       [&](const Finding& other) { return other.fault == f.fault && other.detail() == f.detail(); }))
+                       [&](const Finding& other) { return same_change(other, f); }))
         searched_.findings.push_back(std::move(f));
   }
 
@@ -201,6 +234,8 @@ class StretchSearch {
   double whole_ = 0;           // of one replay of the stretch
   std::vector<double> after_;  // by op: from it to the end
   int64_t run_unestimated_ = 0;
+  std::optional<StretchChange> fused_;
+  at::Tensor fused_value_;  // at the end; undefined: not run
   Searched searched_;
 };
 

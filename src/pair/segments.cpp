@@ -133,6 +133,7 @@ Segment describe(const Program& program, const Shapes& shapes, std::vector<size_
     segment.sum_length = std::max(segment.sum_length, sum_length(op, shapes));
     segment.arithmetic = segment.arithmetic || computes(op);
     segment.draws = segment.draws || op.opaque == kRandom;
+    segment.picks = segment.picks || op.kind == "argmax";
   }
   segment.attention = segment.attention || (softmax && segment.products >= 2);
   segment.kind = kind_of(program, segment);

@@ -3,6 +3,7 @@ import json
 import math
 
 import emulated_arithmetic as port
+import nameless
 import numpy as np
 import pytest
 import torch
@@ -224,3 +225,51 @@ def test_a_cast_that_a_fusion_leaves_out_is_named(tmp_path):
         w.write("act", (functional.silu(gate.float()) * up.float()).bfloat16())
     row = compare(tmp_path / "reference.h5", tmp_path / "port.h5", tmp_path / "report")[1]["act"]
     assert row["gate"] == "dtype_path" and row["diagnosis"].startswith("missing rounding ("), row["diagnosis"]
+
+
+class JointAttention(torch.nn.Module):
+    """Of image and text; the result's image is a part that is not contiguous: LibTorch takes a product and a sum for its linear layer, each rounded."""
+    contiguous = False
+
+    def __init__(self):
+        super().__init__()
+        self.norm, self.qkv, self.out = torch.nn.LayerNorm(48), torch.nn.Linear(48, 144), torch.nn.Linear(48, 48)
+
+    def forward(self, image, text):
+        q, k, v = (part.unflatten(-1, (3, 16)).transpose(1, 2) for part in self.qkv(self.norm(torch.cat([image, text], 1))).chunk(3, -1))
+        joint = torch.nn.functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
+        part = joint[:, :image.shape[1]]
+        return self.out(part.contiguous() if self.contiguous else part)
+
+
+class Blocks(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = torch.nn.ModuleList(JointAttention() for _ in range(3))
+
+    def forward(self, image, text):
+        for block in self.blocks:
+            image = image + block(image, text)
+        return image
+
+
+def test_a_bias_added_before_its_product_is_rounded_is_valid_in_a_long_stretch(tmp_path):
+    torch.manual_seed(5)
+    model, inputs = Blocks().eval().to(torch.bfloat16), [torch.randn(2, n, 48).to(torch.bfloat16) for n in (24, 10)]
+    with torch.no_grad():
+        for bias in (p for name, p in model.named_parameters() if name.endswith("bias")):
+            bias.normal_(0, .3)
+        with parity_probe.record(model, tmp_path / "reference.h5"):
+            model(*inputs)
+        JointAttention.contiguous = True
+        try:
+            with parity_probe.Writer(tmp_path / "port.h5") as port:
+                for path, module in model.named_modules():
+                    if isinstance(module, JointAttention) or not path:
+                        module.register_forward_hook(lambda _, __, out, path=path: (port.write(path, out), None)[1])
+                model(*inputs)
+        finally:
+            JointAttention.contiguous = False
+    report, rows = nameless.compare(tmp_path / "reference.h5", tmp_path / "port.h5", tmp_path / "report")
+    assert report["verdict"] == "pass" and {"blocks.0", "blocks.1", "blocks.2"} <= set(rows), [op["diagnosis"] for op in rows.values()]
+    assert any(op["forced"]["bitwise_equal_share"] < 1 for op in rows.values())  # rounded once, not twice
