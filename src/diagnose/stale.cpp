@@ -30,7 +30,8 @@ at::Tensor spread_of(const at::Tensor& t) {
   return head_of(t.reshape(-1).slice(0, 0, t.numel(), step));
 }
 
-// In the length that both have, and where they are finite; integers are not rounded.
+}  // namespace
+
 bool same_but_for_rounding(const at::Tensor& a, const at::Tensor& b, at::ScalarType dtype) {
   const int64_t shared = std::min(a.numel(), b.numel());
   const at::Tensor one = a.narrow(0, 0, shared).nan_to_num(0, 0, 0), other = b.narrow(0, 0, shared).nan_to_num(0, 0, 0);
@@ -38,8 +39,6 @@ bool same_but_for_rounding(const at::Tensor& a, const at::Tensor& b, at::ScalarT
   const double rounding = std::max(kStale.rounding * unit_roundoff(at::kFloat), unit_roundoff(dtype));
   return away <= (is_float(dtype) ? rounding : 0) * other.norm().item<double>();
 }
-
-}  // namespace
 
 std::string StaleRegistry::seen_before(const std::string& path, int call, const at::Tensor& candidate,
                                        const at::Tensor& reference, const std::set<std::string>& inputs) {

@@ -10,6 +10,10 @@
 
 namespace parity {
 
+/// Do they differ by no more than roundings of `dtype`, and of the sums of a row? In the length that both have, and
+/// where they are finite; fp32, flat; integers are not rounded.
+bool same_but_for_rounding(const at::Tensor& a, const at::Tensor& b, at::ScalarType dtype);
+
 /// Remembers a few bytes of each tensor, never the tensor.
 class StaleRegistry {
  public:

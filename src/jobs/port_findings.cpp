@@ -31,6 +31,14 @@ bool grossly_off(double difference, const BoundaryEvent& event, const std::vecto
   return !(difference <= kFitting.gross * noise);
 }
 
+// From the port's own inputs: these are as old as the value is, or were the same before.
+bool is_right(const at::Tensor& value, const at::Tensor& computed) {
+  const auto flat = [](const at::Tensor& t) {
+    return (t.is_complex() ? at::view_as_real(t.resolve_conj()) : t).reshape(-1).to(at::kFloat);
+  };
+  return same_but_for_rounding(flat(value), flat(computed), computed.scalar_type());
+}
+
 }  // namespace
 
 PortFindings::PortFindings(const Dump& dump, const Program& program, const std::vector<Segment>& segments,
@@ -139,7 +147,7 @@ std::optional<BoundaryEvent> PortFindings::under(const OpResult& row, const Boun
   if (!stretch) return std::nullopt;
   for (const Hypotheses* tried : {&arithmetic_, &hypotheses_})
     for (const FaultHypothesis& h : *tried) {
-      if (h.fault != finding.fault || h.detail() != finding.detail() || h.deviation.rewrites.empty()) continue;
+      if (!same_change(h, finding) || h.deviation.rewrites.empty()) continue;
       BoundaryEvent changed{event.boundary, search_.under(*stretch, h), event.deviating};
       if (changed.computed.empty()) continue;  // an op of this name in another call
       // The other named changes are put beside it, to first order.
@@ -188,7 +196,7 @@ std::optional<Finding> PortFindings::stale(const OpResult& row, const BoundaryEv
     as = "but for rounding what the reference has";
     if (inputs.contains(older)) older.clear();
   }
-  if (older.empty() || row.forced->bitwise_equal_share.value_or(1) >= 1) return std::nullopt;
+  if (older.empty() || is_right(value, event.computed[kRecorded])) return std::nullopt;
   Finding f{"stale value", as, older, Gate::logic};
   f.fit.amplitude = f.fit.explained = f.fit.correlation = f.fit.size = 1;  // bit by bit: certain
   f.fit.z = f.fit.z_rows = kCertain;
