@@ -22,12 +22,16 @@ void rename(json& node, const std::unordered_map<int64_t, int64_t>& names) {
 
 json argument(const Value& value) { return {{"v", value.id}}; }
 
-std::set<int64_t> values_from(const Program& program, std::set<int64_t> values) {
-  for (const OpFlow& op : analyse_flow(program).ops)
+std::set<int64_t> values_from(const Program& program, std::set<int64_t> values, bool through_picks) {
+  const Flow flow = analyse_flow(program);
+  for (size_t i = 0; i < flow.ops.size(); ++i) {
+    const OpFlow& op = flow.ops[i];
+    if (!through_picks && program.ops[i].kind == "argmax") continue;
     if (std::any_of(op.reads.begin(), op.reads.end(), [&](int64_t id) { return values.contains(id); })) {
       values.insert(op.fresh.begin(), op.fresh.end());
       values.insert(op.writes.begin(), op.writes.end());
     }
+  }
   return values;
 }
 

@@ -59,7 +59,7 @@ class OpInserter {
 /// The argument that is this value.
 nlohmann::json argument(const Value& value);
 
-/// These values and what is computed from them.
-std::set<int64_t> values_from(const Program& program, std::set<int64_t> values);
+/// These values and what is computed from them; not `through_picks`: without what an argmax of them decides alone.
+std::set<int64_t> values_from(const Program& program, std::set<int64_t> values, bool through_picks = true);
 
 }  // namespace parity

@@ -1,8 +1,10 @@
 #include "pair/last_rows.hpp"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "pair/inserted_ops.hpp"
+#include "trace/flow.hpp"
 
 namespace parity {
 namespace {
@@ -36,6 +38,37 @@ std::optional<int64_t> take(Program& program, OpInserter& rows, size_t b, int64_
   return row.id;
 }
 
+std::vector<bool> are_among(const Program& program, const std::set<int64_t>& values) {
+  std::vector<bool> among;
+  for (const Boundary& boundary : program.boundaries) among.push_back(values.contains(boundary.value.id));
+  return among;
+}
+
+// Does this op take the last of `tokens` rows along `axis`, and no other?
+bool takes_last_row(const Op& op, const std::vector<int64_t>& shape, int64_t axis) {
+  if ((op.kind != "slice" && op.kind != "select") || op.args.size() < 3 || !op.args[1].is_number_integer() ||
+      !op.args[2].is_number_integer() || !op.outputs[0])
+    return false;
+  const auto rank = std::ssize(shape);
+  const int64_t along = op.args[1].get<int64_t>(), at = op.args[2].get<int64_t>(), n = shape[axis];
+  const bool one = op.kind == "select" || op.outputs[0]->shape[axis] == 1;
+  return (along + rank) % rank == axis && one && (at == -1 || at == n - 1);
+}
+
+bool last_row_alone_is_read(const Program& program, const Flow& flow, const Value& value, int64_t axis) {
+  std::vector<Value> same{value};  // and casts and whole views of it
+  for (size_t next = 0; next < same.size(); ++next)
+    for (size_t i = 0; i < program.ops.size(); ++i) {
+      const Op& op = program.ops[i];
+      if (std::ranges::find(flow.ops[i].reads, same[next].id) == flow.ops[i].reads.end()) continue;
+      if (op.outputs.empty() || !op.outputs[0]) return false;
+      if (takes_last_row(op, value.shape, axis)) continue;
+      if (op.outputs[0]->shape != value.shape || !(op.view || op.kind == "_to_copy")) return false;
+      same.push_back(*op.outputs[0]);
+    }
+  return true;
+}
+
 // What was recorded of the other rows does not come out any more.
 void forget_recorded(Program& program, const std::set<int64_t>& rows) {
   const std::set<int64_t> moved = values_from(program, rows);
@@ -57,14 +90,25 @@ std::optional<int64_t> axis_of_tokens(const std::vector<int64_t>& shape, int64_t
 std::vector<bool> computed_from(const Program& program, const std::set<size_t>& first) {
   std::set<int64_t> values;
   for (const size_t b : first) values.insert(program.boundaries[b].value.id);
+  return are_among(program, values_from(program, values));
+}
+
+std::vector<bool> computed_from_rows(const Program& program, const LastRows& last) {
+  const Flow flow = analyse_flow(program);
+  std::set<int64_t> values, alone;
+  for (const size_t b : last.first) {
+    const Value& value = program.boundaries[b].value;
+    const auto axis = axis_of_tokens(value.shape, last.tokens);
+    const bool row = axis && value.shape[*axis] == last.tokens && last_row_alone_is_read(program, flow, value, *axis);
+    (row ? alone : values).insert(value.id);
+  }
   values = values_from(program, values);
-  std::vector<bool> follows;
-  for (const Boundary& boundary : program.boundaries) follows.push_back(values.contains(boundary.value.id));
-  return follows;
+  values.insert(alone.begin(), alone.end());
+  return are_among(program, values);
 }
 
 void go_on_from_last_rows(Program& program, const LastRows& last, const std::vector<bool>* marked) {
-  const std::vector<bool> follows = computed_from(program, last.first);
+  const std::vector<bool> follows = computed_from_rows(program, last);
   OpInserter rows(program, "~last token");
   std::set<int64_t> taken;
   for (size_t b = 0; b < follows.size(); ++b) {

@@ -28,4 +28,8 @@ void go_on_from_last_rows(Program& program, const LastRows& last, const std::vec
 /// Which boundaries are one of these or computed from one.
 std::vector<bool> computed_from(const Program& program, const std::set<size_t>& first);
 
+/// Which are one of `last.first` or computed from more than the last row of one: the logits, of whose last row a loop
+/// takes the next token, are there alone.
+std::vector<bool> computed_from_rows(const Program& program, const LastRows& last);
+
 }  // namespace parity

@@ -49,6 +49,7 @@ class LastTokens {
     }
     if (found_.empty()) return;
     before_ = reference.marked_ancestors(marked);
+    for (const auto& [b, last] : found_) follow_.emplace(b, computed_from_rows(reference, {{b}, last.tokens}));
     leave_out_what_goes_on_whole();
     leave_out_what_follows_from_wrong_shapes();
   }
@@ -64,7 +65,8 @@ class LastTokens {
       const auto last = found_.find(b);
       if (pairs_[b] == nullptr || (last != found_.end() && last->second.tokens == tokens && !in_full[b])) continue;
       if (last != found_.end()) found_.erase(last);
-      for (const size_t a : before_[b]) in_full[a] = true;
+      for (const size_t a : before_[b])
+        if (const auto rows = follow_.find(a); rows == follow_.end() || rows->second[b]) in_full[a] = true;
     }
   }
 
@@ -78,8 +80,9 @@ class LastTokens {
 
   std::vector<const PortPair*> pairs_;  // by boundary
   std::vector<std::vector<size_t>> before_;
-  std::map<size_t, LastToken> found_;  // by boundary
-  std::set<size_t> wrong_;             // pairs of other shapes
+  std::map<size_t, LastToken> found_;           // by boundary
+  std::map<size_t, std::vector<bool>> follow_;  // of these: what is computed from more than the last row
+  std::set<size_t> wrong_;                      // pairs of other shapes
 };
 
 }  // namespace

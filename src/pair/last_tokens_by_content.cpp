@@ -42,7 +42,8 @@ class LastTokensByContent {
 
   // Nothing whole that is paired is computed from it.
   bool stays_so(size_t b) const {
-    const std::vector<bool> follows = computed_from(reference_, {b});
+    const auto& shape = value_of(b).shape;
+    const std::vector<bool> follows = computed_from_rows(reference_, {{b}, shape[shape.size() - 2]});
     return std::none_of(pairs_.begin(), pairs_.end(), [&](const auto& pair) { return follows[pair.first]; });
   }
 

@@ -10,6 +10,7 @@
 
 #include "pair/folded_group.hpp"
 #include "pair/forced_pairs.hpp"
+#include "pair/inserted_ops.hpp"
 #include "pair/limits.hpp"
 #include "pair/without_pairs.hpp"
 
@@ -35,7 +36,7 @@ class MovedBoundaries {
     int in_vain = 0;
     for (size_t b = 0; b < forced_.count() && forced_.work > 0 && in_vain < limits_.most; ++b) {
       if (!forced_.off_by_far(b)) continue;
-      const std::vector<size_t> next = forced_.followers(forced_.marked_without({b}), b);
+      const std::vector<size_t> next = followers(b);
       if (next.empty()) continue;
       const at::Tensor tensor = forced_.theirs(b).value();  // it fits, as it was measured
       const WithoutPairs found = without_pairs(forced_, reference_, {b}, next, tensor);
@@ -43,7 +44,8 @@ class MovedBoundaries {
       const auto place = shows ? place_of(b, tensor, found) : absorbed(b, tensor, found, next);
       if (place) {
         take(b, *place);
-      } else if (const auto group = folded_group(forced_, reference_, b, found)) {
+      } else if (const auto group = folded_group(forced_, reference_, b, found);
+                 group && std::ranges::none_of(group->members, [&](size_t m) { return followers(m).empty(); })) {
         for (size_t i = 0; i < group->members.size(); ++i)
           take(group->members[i], {std::nullopt, true, group->off, 0, "", group->weights[i]});
       } else {
@@ -68,6 +70,14 @@ class MovedBoundaries {
   };
 
   const Boundary& boundary(size_t b) const { return reference_.boundaries[b]; }
+
+  // A port may be given the tokens that the reference's run picked: they follow from no logits of its own.
+  std::vector<size_t> followers(size_t b) {
+    std::vector<size_t> next = forced_.followers(forced_.marked_without({b}), b);
+    const std::set<int64_t> after = values_from(reference_, {boundary(b).value.id}, /*through_picks=*/false);
+    std::erase_if(next, [&](size_t t) { return !after.contains(boundary(t).value.id); });
+    return next;
+  }
 
   // `tensor`: the one that b has; `found`: the program without it.
   std::optional<Place> place_of(size_t b, const at::Tensor& tensor, const WithoutPairs& found) {

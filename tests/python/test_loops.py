@@ -1,0 +1,158 @@
+"""Loops that a recording holds whole: the next token picked from the last logits, inputs that repeat, rows of tokens and heads in chunks, a few numbers a step."""
+import nameless
+import numpy as np
+import parity_probe
+import pytest
+import torch
+from spread_models import IDS, gpt2, judged
+from transformers.cache_utils import DynamicLayer
+
+PROMPT, STEPS = IDS[:, :8], 3
+
+
+def last_alone(path, array):
+    return array[:, -1:] if path == "lm_head" else array
+
+
+def greedy(model, file, given=None):
+    """The prompt and so many tokens, each the likeliest; `given`: those to go on with instead. Returns what it went on with."""
+    ids, cache, picked = PROMPT, None, []
+    with torch.no_grad(), parity_probe.record(model, file):
+        for step in range(STEPS + 1):
+            out = model(ids, past_key_values=cache, use_cache=True)
+            cache, ids = out.past_key_values, out.logits[:, -1:].argmax(-1) if given is None else given[step]
+            picked.append(ids)
+    return picked
+
+
+def as_port(recording, file, layout=lambda path, array: array):
+    """Its modules' results alone, under the reference's names."""
+    nameless.rewrite(recording, file, lambda _, path: path, lambda path: not path.startswith("op "), layout)
+    return file
+
+
+@pytest.mark.parametrize("layout", [lambda path, array: array, last_alone], ids=["all logits", "the last alone"])
+def test_a_loop_that_picks_its_tokens(layout, tmp_path):
+    greedy(gpt2(), tmp_path / "reference.h5")
+    report, red = judged(tmp_path / "reference.h5", as_port(tmp_path / "reference.h5", tmp_path / "port.h5", layout), tmp_path)
+    assert report["verdict"] == "pass", red
+    assert [op["call"] for op in report["ops"] if op["path"] == "lm_head"] == list(range(STEPS + 1))
+
+
+def test_a_wrong_port_that_is_given_the_tokens(tmp_path):
+    """Its own logits would pick others; the tokens are the reference's all the same."""
+    picked = greedy(gpt2(), tmp_path / "reference.h5")
+    wrong = gpt2()
+    wrong.lm_head.weight = torch.nn.Parameter(wrong.lm_head.weight.detach().roll(1, 0))
+    assert not torch.equal(greedy(wrong, tmp_path / "own.h5")[0], picked[0])
+    greedy(wrong, tmp_path / "wrong.h5", picked)
+    report, red = judged(tmp_path / "reference.h5", as_port(tmp_path / "wrong.h5", tmp_path / "port.h5"), tmp_path)
+    assert set(red) == {"lm_head"} and not any("folded" in op["diagnosis"] for op in report["ops"]), red
+    assert report["counts"]["fail"] == STEPS + 1
+
+
+def test_what_repeats_because_its_inputs_do_is_not_stale(tmp_path):
+    def run(file, places):
+        ids, cache = PROMPT, None
+        with torch.no_grad(), parity_probe.record(model, file):
+            for place in places:
+                out = model(ids, position_ids=place, past_key_values=cache, use_cache=True)
+                cache, ids = out.past_key_values, torch.full((2, 1), 5)
+        return file
+
+    model, prompt = gpt2(), torch.arange(8)[None]
+    reference = run(tmp_path / "reference.h5", [prompt, *(torch.tensor([[n]]) for n in (8, 9, 10))])
+    frozen = run(tmp_path / "frozen.h5", [prompt, *(torch.tensor([[8]]) for _ in range(3))])
+    report, _ = judged(reference, as_port(frozen, tmp_path / "port.h5"), tmp_path)
+    red = {(op["path"].removesuffix("/embedding.0"), op["call"]) for op in report["ops"] if op["verdict"] == "fail"}
+    assert red == {("transformer.wpe", 2), ("transformer.wpe", 3)}, red
+
+
+class HeadNorm(torch.nn.Module):
+    """Of a token's heads, each a row, as Qwen3-Next's gated norm has them."""
+    def __init__(self):
+        super().__init__()
+        self.before, self.norm, self.after = torch.nn.Linear(16, 24), torch.nn.RMSNorm(6), torch.nn.Linear(24, 16)
+
+    def forward(self, x):
+        heads = self.before(x)
+        return self.after(self.norm(heads.reshape(-1, 6)).reshape(heads.shape))
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+@pytest.mark.parametrize("lengths", [(7, 6, 7, 1, 1), (22,), (1,) * 22], ids=["chunks", "at once", "tokens"])
+def test_rows_of_tokens_and_heads(lengths, batch, tmp_path):
+    torch.manual_seed(2)
+    model, x = HeadNorm().eval(), torch.randn(batch, 22, 16)
+    for file, parts in (("reference", (20, 1, 1)), ("run", lengths)):
+        with torch.no_grad(), parity_probe.record(model, tmp_path / f"{file}.h5"):
+            for part in x.split(parts, 1):
+                model(part)
+    report, red = judged(tmp_path / "reference.h5", as_port(tmp_path / "run.h5", tmp_path / "port.h5"), tmp_path)
+    assert report["verdict"] == "pass", red
+    assert [op["path"] for op in report["ops"] if op["verdict"] == "pass"].count("norm") == 3
+
+
+class Decay(torch.nn.Module):
+    """Of a state, a number a head and step: -exp(a) softplus(x + b), as Mamba 2 and the gated delta rule have it."""
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = torch.nn.Parameter(torch.randn(4) - 1), torch.nn.Parameter(torch.randn(4))
+
+    def forward(self, x):
+        return -self.a.exp() * torch.nn.functional.softplus(x + self.b)
+
+
+@pytest.mark.parametrize("factor", [1, 1 + 2e-5])
+def test_a_chain_of_functions_on_a_few_numbers(factor, tmp_path):
+    """By numpy's functions; some of 300 honest draws are 3 units in the last place and more off."""
+    torch.manual_seed(3)
+    model = Decay()
+    a, b = (p.detach().numpy() for p in (model.a, model.b))
+    with torch.no_grad(), parity_probe.record(model, tmp_path / "reference.h5"), parity_probe.Writer(tmp_path / "port.h5") as port:
+        for x in 1.5 * torch.randn(300, 1, 4):
+            model(x)
+            port.write("", -np.exp(a) * np.log1p(np.exp(x.numpy() + b)) * np.float32(factor))
+    report, red = judged(tmp_path / "reference.h5", tmp_path / "port.h5", tmp_path)
+    wrong = sum(op["verdict"] == "fail" for op in report["ops"])
+    assert wrong == (0 if factor == 1 else 300), (wrong, red)
+
+
+def without_the_newest_key(monkeypatch):
+    own = torch.nn.functional.scaled_dot_product_attention
+
+    def attention(query, key, value, *others, **named):
+        if query.shape[-2] == 1:
+            key, value, named["attn_mask"] = key[..., :-1, :], value[..., :-1, :], None
+        return own(query, key, value, *others, **named)
+
+    monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", attention)
+
+
+def stored(change):
+    """The cache of a step under `change(old, new)`; what it keeps is right."""
+    def fault(monkeypatch):
+        own = DynamicLayer.update
+
+        def update(self, key, value, *others, **named):
+            old = self.values.clone() if self.is_initialized else None
+            keys, values = own(self, key, value, *others, **named)
+            return keys, values if old is None or not old.numel() else change(old, value)
+
+        monkeypatch.setattr(DynamicLayer, "update", update)
+    return fault
+
+
+STEP_FAULTS = {"mask off by one (the newest key not seen": without_the_newest_key,
+               "causal cache (the new value not stored (zeros)": stored(lambda old, new: torch.cat([old, torch.zeros_like(new)], -2)),
+               "causal cache (the new value stored one place early": stored(lambda old, new: torch.cat([old[..., :-1, :], new, torch.zeros_like(new)], -2))}
+
+
+@pytest.mark.parametrize("name", STEP_FAULTS)
+def test_a_fault_of_a_cached_step_has_its_name(name, monkeypatch, tmp_path):
+    picked = greedy(gpt2(), tmp_path / "reference.h5")
+    STEP_FAULTS[name](monkeypatch)
+    greedy(gpt2(), tmp_path / "wrong.h5", picked)
+    report, _ = judged(tmp_path / "reference.h5", as_port(tmp_path / "wrong.h5", tmp_path / "port.h5"), tmp_path)
+    first = report["first_divergence"]
+    assert first["path"].startswith("transformer.h.0.attn") and first["call"] == 1 and first["diagnosis"].startswith(name), first
