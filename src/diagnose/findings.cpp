@@ -98,7 +98,8 @@ class Matcher {
     f.by_elements = h.by_elements;
     f.more_exact = h.more_exact;
     f.noise = noise_ / difference_;
-    if (!(f.fit.size > 0)) return;
+    const bool few = h.statistics == 0 && f.fit.elements < kFitting.few_elements;
+    if (!(f.fit.size > 0) || (few && f.explained() < kFitting.certain)) return;
     const bool possible = h.least <= f.fit.amplitude && f.fit.amplitude <= h.most;
     f.rest = rest(f.fit.plain.left(h.fixed_amplitude ? 1 : f.fit.amplitude));
     if (!h.fixed_amplitude) f.free_size = std::abs(f.fit.amplitude) * f.fit.size;

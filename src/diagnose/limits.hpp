@@ -24,6 +24,8 @@ struct FittingLimits {
   Constant least_gain{.05, "of the squared difference: matching pursuit stops where no placement adds a twentieth"};
   Constant gross{4, "times the largest distance between valid arithmetics: other weights move a value of fp32 further"};
   Constant worth_a_null{2, "sigma: a direction below is never significant, whatever the valid arithmetics have of it"};
+  Constant few_elements{3, "that carry the difference: two numbers point in the direction of many a change"};
+  Constant certain{.999, "of the difference, explained: two numbers hardly meet that by chance"};
   Constant worth_rounding{1,
                           "sigma of a change of free size, from which its roundings are looked at element by element"};
 };

@@ -67,8 +67,16 @@ std::vector<const Finding*> equally_good_names(const Finding& best, const std::v
   return names;
 }
 
+bool explains_enough(const Finding& f, const Segment& segment, bool half_width, const Thresholds& limits) {
+  constexpr int kOneModule = 4;  // products: query, key, value and what is made of their result
+  if (!f.fixed_amplitude && f.gate == Gate::logic) return f.explained() >= limits.whole.value;
+  const bool clear = !half_width && segment.products <= kOneModule && f.noise < limits.equally_good_floor.value;
+  return f.explained() >= limits.explained.value * (clear ? 2 : 1);
+}
+
 const Finding* cast_of_this_size(const std::vector<Finding>& findings, double error, const Thresholds& limits) {
   const Finding* nearest = nullptr;
+  if (error > limits.rounding_size.value * unit_roundoff(at::kBFloat16)) return nearest;  // more than a few roundings
   double distance = std::log(limits.size_factor.value);
   for (const Finding& f : findings) {
     if (f.gate != Gate::dtype_path || f.by_elements || !(f.fit.size > 0)) continue;

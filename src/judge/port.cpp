@@ -52,11 +52,8 @@ class PortJudge {
     return true;
   }
 
-  // A change of free size is fitted: of unrelated differences some size of it always explains a part.
   bool best_explains() const {
-    if (best_ == nullptr) return false;
-    const bool free = !best_->fixed_amplitude && best_->gate == Gate::logic;
-    return best_->explained() >= (free ? limits_.whole : limits_.explained).value;
+    return best_ != nullptr && explains_enough(*best_, segment_, is_half(e_.reference_dtype), limits_);
   }
 
   // The best name found for a difference above the noise, else that of a cast of its size; then the numbers.
