@@ -38,6 +38,9 @@ class OtherShape {
  public:
   OtherShape(const TrialScene& scene, const TrialPlaces& places) : scene_(scene), places_(places) {
     for (const Boundary& b : scene.reference.boundaries) known_.insert(sorted(b.value.shape));
+    for (const Op& op : scene.reference.ops)
+      for (const auto& output : op.outputs)
+        if (output) counts_.insert(output->elements());
   }
 
   std::optional<PortPair> run() const {
@@ -53,10 +56,13 @@ class OtherShape {
 
   std::optional<size_t> first_before(size_t end) const {
     for (const size_t c : scene_.pairing.unmatched)
-      if (!known_.contains(sorted(scene_.candidate[c].shape)))
+      if (!known_.contains(sorted(scene_.candidate[c].shape)) && !may_be_laid_out(c))
         return places_.paired(end) && c > places_.paired(end)->candidate ? std::nullopt : std::optional(c);
     return std::nullopt;
   }
+
+  // Heads taken apart, text and image in the other order: some op's value has as many elements.
+  bool may_be_laid_out(size_t c) const { return counts_.contains(c10::multiply_integers(scene_.candidate[c].shape)); }
 
   static PortPair pair_of(size_t b, size_t c) {
     PortPair pair{b,
@@ -113,7 +119,8 @@ class OtherShape {
 
   const TrialScene& scene_;
   const TrialPlaces& places_;
-  std::set<Sizes> known_;  // of all values of the reference, sorted
+  std::set<Sizes> known_;     // of all values of the reference, sorted
+  std::set<int64_t> counts_;  // elements of all that its ops make
 };
 
 }  // namespace
