@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "core/plain.hpp"
 #include "core/precision.hpp"
@@ -48,6 +49,38 @@ Layout in_equal_parts(Layout layout, const std::vector<int64_t>& shape) {
   return layout;
 }
 
+// The axis of `made` that is one of `given`, taken over whole, the last before those that are taken apart or put
+// together: tokens, mostly, whose number is another one in another run. -1: none.
+int64_t whole_axis(const std::vector<int64_t>& given, const std::vector<int64_t>& made) {
+  int64_t last = -1, before = -1;
+  size_t next = 0;
+  for (const int64_t n : given) {
+    if (n == 1) continue;
+    while (next < made.size() && made[next] == 1) ++next;
+    if (next == made.size() || made[next] != n) return last;
+    before = std::exchange(last, static_cast<int64_t>(next++));
+  }
+  return before;  // all are whole: features come last
+}
+
+// Of one path's calls: the steps of each, which say -1 for the axis that whole_axis finds in any of them.
+void open_sizes(std::vector<std::pair<Layout, std::vector<int64_t>>>& calls) {
+  const auto open = [&](std::vector<int64_t> Layout::*sizes, auto given) {
+    int64_t axis = -1;
+    for (const auto& [layout, shape] : calls) axis = std::max(axis, whole_axis(given(layout, shape), layout.*sizes));
+    for (auto& [layout, shape] : calls)
+      if (axis >= 0 && axis < std::ssize(layout.*sizes)) (layout.*sizes)[static_cast<size_t>(axis)] = -1;
+  };
+  open(&Layout::reshape, [](Layout before, const std::vector<int64_t>& shape) {
+    before.reshape.clear();
+    return before.fit_reference(at::zeros({}).expand(shape)).tensor.sizes().vec();
+  });
+  open(&Layout::view, [](Layout before, const std::vector<int64_t>& shape) {
+    before.view.clear(), before.reshape.clear(), before.permutation.clear();
+    return before.fit_reference(at::zeros({}).expand(shape)).tensor.sizes().vec();
+  });
+}
+
 class PairsMap {
  public:
   PairsMap(const Sides& sides, const std::vector<OpResult>& rows) : sides_(sides) {
@@ -83,12 +116,19 @@ class PairsMap {
     const Program& program = sides_.reference.program;
     std::set<size_t> paired;
     std::set<int64_t> values;
+    std::map<std::string, std::vector<std::pair<Layout, std::vector<int64_t>>>> layouts;
+    for (const PortPair& pair : sides_.pairing.pairs) {
+      const CandidateTensor& t = sides_.candidate.tensors[pair.candidate];
+      layouts[program.boundaries[pair.boundary].path].emplace_back(in_equal_parts(pair.layout, t.shape), t.shape);
+    }
+    for (auto& [path, calls] : layouts) open_sizes(calls);
+    std::map<std::string, size_t> written;
     for (const PortPair& pair : sides_.pairing.pairs) {
       const Boundary& b = program.boundaries[pair.boundary];
       const CandidateTensor& t = sides_.candidate.tensors[pair.candidate];
       paired.insert(pair.boundary), values.insert(b.value.id);
-      pairs_.push_back({b.path, t.path, steps_text(in_equal_parts(pair.layout, t.shape)), pair.evidence, b.call, t.call,
-                        pair.moved || !pair.goes_on});
+      pairs_.push_back({b.path, t.path, steps_text(layouts.at(b.path)[written[b.path]++].first), pair.evidence, b.call,
+                        t.call, pair.moved || !pair.goes_on});
     }
     for (size_t i = 0; i < program.boundaries.size(); ++i) {
       const Boundary& b = program.boundaries[i];

@@ -182,3 +182,40 @@ def test_a_missing_counterpart_proposes_it(tmp_path):
     record(tmp_path, kept=lambda path: path in ("layers.0", "layers.1.norm"))
     report, out = compare(tmp_path, status=3)
     assert any(step["command"].endswith("--save-map pairs.map") for step in report["next"]) and "--save-map pairs.map" in out
+
+
+class Heads(torch.nn.Module):
+    def forward(self, x):
+        return torch.sin(x).unflatten(-1, (4, 6))
+
+
+class Decoder(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mix, self.heads, self.out = torch.nn.Linear(24, 24), Heads(), torch.nn.Linear(24, 24)
+
+    def forward(self, x):
+        return self.out(self.heads(self.mix(x)).flatten(-2))
+
+
+def test_a_map_holds_for_another_number_of_tokens(tmp_path):
+    torch.manual_seed(0)
+    model = Decoder().eval()
+    for run, lengths in (("first", [7, 1, 1]), ("second", [9, 4, 1])):
+        inputs = [torch.randn(1, n, 24) for n in lengths]
+        with torch.no_grad(), parity_probe.record(model, tmp_path / f"{run}.h5", level="module"):
+            for x in inputs:
+                model(x)
+        with torch.no_grad(), parity_probe.Writer(tmp_path / f"{run}-port.h5") as w:
+            for call, x in enumerate(inputs):
+                mixed = model.mix(x)
+                heads = torch.sin(mixed)
+                for name, value in (("t-a", mixed), ("t-b", heads[0]), ("t-c", model.out(heads))):  # heads side by side, no batch
+                    w.write(name, value)
+    reports = []
+    for run, options in (("first", ["--save-map", tmp_path / "pairs.map"]), ("second", ["--map", tmp_path / "pairs.map"])):
+        done = program.run("compare", tmp_path / f"{run}.h5", tmp_path / f"{run}-port.h5", "--json", tmp_path / "r.json", *options)
+        assert done.returncode == 0, done.stdout + done.stderr
+        reports.append(json.loads((tmp_path / "r.json").read_text()))
+    assert "heads = t-b reshape(1,-1,4,6)" in rules(tmp_path / "pairs.map")
+    assert [r["pairing"]["witnesses"].startswith("map line") for r in reports[1]["ops"]] == [True] * len(reports[1]["ops"]) and len(reports[1]["ops"]) == len(reports[0]["ops"])
