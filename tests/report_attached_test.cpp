@@ -57,6 +57,18 @@ json page_data(const std::string& page) {
 
 }  // namespace
 
+TEST_CASE("report: a pass says when most of the port's tensors are not among what was compared") {
+  Report ops = all_pass();
+  ops.coverage.clear();
+  Coverage& coverage = ops.coverage["ref.h5"];
+  coverage.paired = 2;
+  coverage.unmatched_candidates = {"t3", "t4"};
+  CHECK(headline(ops) == "PASS: all 2 comparisons pass.");
+  coverage.unmatched_candidates.push_back("t5");
+  CHECK(headline(ops) ==
+        "PASS: all 2 comparisons pass. 3 tensors of the candidate, most that it has, are not among them.");
+}
+
 TEST_CASE("report: clips count in verdict, counts and exit status, and the headline says which of the two fails") {
   const Report ops = all_pass();
   REQUIRE(exit_status(ops) == 0);

@@ -98,6 +98,15 @@ std::vector<const OpResult*> undecided(const Report& report) { return select(rep
 
 namespace {
 
+// A pass speaks for what was compared: said where most of what the port recorded was not.
+std::string mostly_left_out(const Report& report) {
+  size_t left_out = 0;
+  int64_t compared = 0;
+  for (const auto& [reference, c] : report.coverage) left_out += c.unmatched_candidates.size(), compared += c.paired;
+  if (static_cast<int64_t>(left_out) <= compared) return "";
+  return fmt::format(" {} tensors of the candidate, most that it has, are not among them.", left_out);
+}
+
 std::string headline_of_rows(const Report& report) {
   if (report.ops.empty()) return "INCONCLUSIVE: nothing was compared.";
   const size_t all = report.ops.size(), bad = failures(report).size(), open = undecided(report).size();
@@ -107,7 +116,8 @@ std::string headline_of_rows(const Report& report) {
     return fmt::format("FAIL: {} of {} comparisons {}{}{}.", bad, all, bad == 1 ? "fails" : "fail", open ? "; " : "",
                        undecided_part);
   if (open > 0) return fmt::format("INCONCLUSIVE: of {} comparisons none fails, but {}.", all, undecided_part);
-  return all == 1 ? "PASS: the one comparison passes." : fmt::format("PASS: all {} comparisons pass.", all);
+  return (all == 1 ? "PASS: the one comparison passes." : fmt::format("PASS: all {} comparisons pass.", all)) +
+         mostly_left_out(report);
 }
 
 }  // namespace
