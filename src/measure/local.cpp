@@ -13,7 +13,8 @@ namespace {
 double share_unequal(const at::Tensor& a, const at::Tensor& b) { return 1 - equal_share(measure_sums(a, b)); }
 
 double fullest_row(const at::Tensor& recorded, const at::Tensor& candidate) {
-  const at::Tensor unequal = candidate.ne(recorded);
+  const at::Tensor both_nan = candidate.isnan().logical_and(recorded.isnan()),
+                   unequal = candidate.ne(recorded).logical_and(both_nan.logical_not());
   const at::Tensor of_rows = unequal.dim() == 0 ? unequal : unequal.sum(-1);
   return of_rows.max().item().toDouble() / static_cast<double>(unequal.numel());
 }
