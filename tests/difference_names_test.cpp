@@ -1,4 +1,4 @@
-// What names of faults of differences are found: guidance, exchanged operands.
+// What names of faults of differences are found: guidance, exchanged operands; and of halves of a product.
 #include <doctest/doctest.h>
 
 #include "program_file.hpp"
@@ -74,6 +74,28 @@ TEST_CASE("names: the chosen experts' weights that their sum does not divide, in
       file.op("aten::div.Tensor", {ref(top), ref(total)}, {weights / sum});
     const std::string said = diagnosis_of(file, weights);
     CHECK_MESSAGE(said.starts_with("expert routing (weights not normalised among the chosen"), said);
+  }
+}
+
+TEST_CASE("names: gate and up as every second channel where they are halves of one product") {
+  at::manual_seed(33);
+  const json hidden = {{"store", false}}, view = {{"view", true}};
+  const at::Tensor both = at::randn({6, 32});
+  const auto gated = [](const at::Tensor& gate, const at::Tensor& up) { return at::silu(gate) * up; };
+  const auto every_second = [&](int64_t first) { return both.slice(1, first, std::nullopt, 2); };
+  const at::Tensor wrong = gated(every_second(0), every_second(1)), gate = both.slice(1, 0, 16),
+                   up = both.slice(1, 16, 32);
+  for (const bool split : {true, false}) {
+    CAPTURE(split);
+    ProgramFile file("interleaved.h5");
+    const int64_t in = file.leaf(both, {"inputs/both"});
+    const int64_t first = split ? file.op("aten::split.Tensor", {ref(in), 16, 1}, {gate, up}, {}, view)
+                                : file.op("aten::slice.Tensor", {ref(in), 1, 0, 16}, {gate}, {}, view);
+    const int64_t second = split ? first + 1 : file.op("aten::slice.Tensor", {ref(in), 1, 16, 32}, {up}, {}, view);
+    const int64_t active = file.op("aten::silu", {ref(first)}, {at::silu(gate)}, {}, hidden);
+    file.op("aten::mul.Tensor", {ref(active), ref(second)}, {gated(gate, up)});
+    const std::string said = diagnosis_of(file, wrong);
+    CHECK_MESSAGE(said.starts_with("channel order (every second channel for halves"), said);
   }
 }
 

@@ -114,6 +114,19 @@ TEST_CASE("causes: what has no more than the size of a cast is not called one") 
         "change explains it");
 }
 
+TEST_CASE("causes: a sentence that begins with its number has a title of words") {
+  Report r;
+  r.ops.push_back(red("blocks.0", "copy", "x", "y", "z"));
+  r.ops.back().explanations.clear();
+  const auto title_of = [&](const char* diagnosis) {
+    r.ops.back().diagnosis = diagnosis;
+    return cause_name(r.ops.back());
+  };
+  CHECK(title_of("12.5 % of elements differ where values are only moved") == "values differ where they are only moved");
+  CHECK(title_of("3 rows hold other integers, where all valid arithmetics agree (2 % of elements differ)") ==
+        "other integers, where all valid arithmetics agree");
+}
+
 TEST_CASE("report: verdict and gate tell causes apart, the kind only where something failed") {
   Report r = port();
   r.ops[1].gate = Gate::logic;

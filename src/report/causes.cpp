@@ -29,6 +29,8 @@ constexpr std::array kUnnamed{
     Unnamed{"shape differs", "shape differs"},
     Unnamed{"has no counterpart", "no counterpart in the candidate"},
     Unnamed{"NaN or Inf", "NaN or Inf in other places"},
+    Unnamed{"differ where values are only moved", "values differ where they are only moved"},
+    Unnamed{"rows hold other integers", "other integers, where all valid arithmetics agree"},
 };
 
 /// Numbers and what stands in brackets differ from row to row; "fp64" is no number.
