@@ -24,12 +24,11 @@ void patch_means(const Frame& frame, int channels, const FramePlacement& placeme
                 y1 = std::min(cy + 1, frame.height - 1);
       double sum[3] = {};
       for (int py = y0; py <= y1; ++py)
-        for (int px = x0; px <= x1; ++px)
-          for (int k = 0; k < channels; ++k)
-            sum[k] += static_cast<double>(frame.as<T>()[(int64_t{placement.row(py, px, frame.height)} * frame.width +
-                                                         placement.column(py, px, frame.width)) *
-                                                            frame.channels +
-                                                        k]);
+        for (int px = x0; px <= x1; ++px) {
+          const int row = placement.row(py, px, frame.height), column = placement.column(py, px, frame.width);
+          const T* pixel = frame.as<T>() + (int64_t{row} * frame.width + column) * frame.channels;
+          for (int k = 0; k < channels; ++k) sum[k] += static_cast<double>(pixel[k]);
+        }
       for (int k = 0; k < channels; ++k)
         out.push_back(static_cast<float>((sum[k] / ((x1 - x0 + 1) * (y1 - y0 + 1)) - zero) / span));
     }
