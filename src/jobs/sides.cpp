@@ -19,6 +19,7 @@
 #include "pair/packed_batch.hpp"
 #include "pair/padding.hpp"
 #include "pair/ragged_values.hpp"
+#include "pair/sample_order.hpp"
 
 namespace parity {
 namespace {
@@ -120,6 +121,7 @@ WithoutPadding match_shapes(Sides& sides, const NameMap* map, std::vector<std::s
   if (!samples) samples = match_packed(reference.program, *reference.dump, port, tensors, paths, notes);
   if (!samples) tensors = match_calls(reference.program, *reference.dump, std::move(tensors), std::move(paths), notes);
   order_calls(reference.program, *reference.dump, tensors, map, notes);
+  order_samples({&reference.program, reference.dump.get()}, port, tensors, map, notes);
   PartBoundaries tokens = leave_out_padding(reference.program, *reference.dump, port, tensors, map, notes);
   broadcast(reference.program, *reference.dump, tensors, map);
   return {std::move(samples).value_or(PartBoundaries()), std::move(tokens)};
