@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "core/dtype_kind.hpp"
 #include "core/error.hpp"
 #include "trace/definitions.hpp"
@@ -38,7 +40,9 @@ std::optional<at::ScalarType> default_dtype_for(const Op& op, const torch::jit::
 
 // Moves numbers without computing any: what a deviation left unrounded stays so.
 bool only_moves(const Op& op) {
-  return op.view || op.kind == "clone" || op.kind == "_unsafe_view" || op.kind == "cat" || op.kind == "stack";
+  static const std::set<std::string_view> kMoves{"clone",        "_unsafe_view", "cat",    "stack", "index",
+                                                 "index_select", "gather",       "repeat", "flip",  "roll"};
+  return op.view || kMoves.contains(op.kind);
 }
 
 // The very same, not equal ones.
@@ -49,10 +53,27 @@ bool same_arguments(const torch::jit::Stack& a, const torch::jit::Stack& b) {
 
 // What at::group_norm does before it calls its kernel, which refuses anything else: a value may have got other strides
 // here than in the recorded run (convolutions in fp64 drop channels last).
-void make_fit(const c10::OperatorHandle& handle, torch::jit::Stack& stack) {
-  if (handle.operator_name().name != "aten::native_group_norm" || !stack[0].isTensor()) return;
+void make_norm_fit(torch::jit::Stack& stack) {
   const at::Tensor& input = stack[0].toTensor();
   stack[0] = input.contiguous(input.suggest_memory_format());
+}
+
+// What is put into some rows of a buffer has the buffer's dtype: of a value left wider here than in the recorded run
+// the port rounds the rows (experts' results, weighted).
+void make_rows_fit(torch::jit::Stack& stack) {
+  const at::ScalarType buffer = stack[0].toTensor().scalar_type();
+  for (size_t i = 1; i < stack.size(); ++i)
+    if (stack[i].isTensor() && stack[i].toTensor().defined() && is_float(stack[i].toTensor().scalar_type()))
+      stack[i] = stack[i].toTensor().to(buffer);
+}
+
+void make_fit(const c10::OperatorHandle& handle, torch::jit::Stack& stack) {
+  static const std::set<std::string_view> kPutsRows{"aten::index_add_", "aten::index_copy_", "aten::index_put_",
+                                                    "aten::scatter_", "aten::scatter_add_"};
+  const std::string& name = handle.operator_name().name;
+  if (stack.empty() || !stack[0].isTensor()) return;
+  if (name == "aten::native_group_norm") make_norm_fit(stack);
+  if (kPutsRows.contains(name)) make_rows_fit(stack);
 }
 
 // The kernel's own complaint as ours.
