@@ -51,6 +51,17 @@ TEST_CASE("report: what a pass promises stands in words") {
   CHECK(text.find("94 named changes projected on, each believed from 4.7 sigma on") != std::string::npos);
 }
 
+TEST_CASE("report: of many ops that are not replayed a few stand in the text") {
+  Coverage c;
+  for (int i = 0; i < 27; ++i)
+    c.opaque.push_back("experts/nonzero." + std::to_string(i) + " (aten::nonzero): data-dependent");
+  CHECK(coverage_line(c).find(
+            "; 27 ops not replayed, recorded values used: experts/nonzero.0 (aten::nonzero): data-dependent") !=
+        std::string::npos);
+  CHECK(coverage_line(c).find("nonzero.2 (aten::nonzero): data-dependent, …") != std::string::npos);
+  CHECK(coverage_line(c).find("nonzero.3") == std::string::npos);
+}
+
 TEST_CASE("report: names from files cannot move the cursor or forge a line") {
   const std::string text = console_summary(test::sample_report(true), false);
   CHECK(text.find('\x1b') == std::string::npos);

@@ -37,17 +37,17 @@ std::vector<const OpResult*> select(const Report& report, bool (*wanted)(Verdict
   return out;
 }
 
-constexpr size_t kShownNames = 3, kLongestName = 60;  // of a list that the report's files have in full
+constexpr size_t kShownNames = 3, kLongestName = 60, kLongestReason = 120;  // of a list that the files have in full
 
 constexpr std::string_view kAtenVariant =
     "fp64 logic: the candidate's ops are wrappers of ATen's, and the recorded program is ATen's, too: an error of "
     "exactly "
     "0 there shows that formula, constants and order agree, not that an independent arithmetic gives the same";
 
-std::string first_names(std::vector<std::string> names) {
+std::string first_names(std::vector<std::string> names, size_t longest = kLongestName) {
   const bool more = names.size() > kShownNames;
   names.resize(std::min(names.size(), kShownNames));
-  for (std::string& name : names) name = shortened_text(name, kLongestName);
+  for (std::string& name : names) name = shortened_text(name, longest);
   return fmt::format("{}{}", fmt::join(names, ", "), more ? ", …" : "");
 }
 
@@ -158,7 +158,9 @@ std::string coverage_line(const Coverage& c) {
                         first_names(c.unmatched_candidates));
   if (!c.not_exercised.empty())
     line += fmt::format("; {} compared values show little (constant, zero or empty)", c.not_exercised.size());
-  if (!c.opaque.empty()) line += fmt::format("; not replayed (recorded values used): {}", fmt::join(c.opaque, ", "));
+  if (!c.opaque.empty())
+    line += fmt::format("; {} {} not replayed, recorded values used: {}", c.opaque.size(),
+                        c.opaque.size() == 1 ? "op" : "ops", first_names(c.opaque, kLongestReason));
   return line;
 }
 
