@@ -9,7 +9,7 @@ namespace parity {
 
 struct Segment {
   std::vector<size_t> ops;     // indices into Program::ops, ascending
-  bool attention = false;      // fused attention, or a softmax between products
+  bool attention = false;      // fused attention, or products of which one weighs with a softmax
   int64_t sum_length = 1;      // longest sum (K of a product, elements under a norm); 1: nothing is summed
   int products = 0;            // matrix products and convolutions
   bool rounds_inside = false;  // to half width, before a product, which spreads each such rounding over a row

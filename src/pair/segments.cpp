@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
+#include <string_view>
 
 #include "core/dtype_kind.hpp"
 #include "core/segment.hpp"
@@ -119,23 +121,45 @@ bool computes(const Op& op) {
   return !op.view && std::find(kMoves.begin(), kMoves.end(), op.kind) == kMoves.end();
 }
 
+// Softmax's results on their way to a product, which makes them attention's weights: moved, cast, masked. A router's
+// scores are chosen from first.
+class Probabilities {
+ public:
+  /// `op`: the next one. Is it a product that weighs with them?
+  bool weigh(const Op& op) {
+    static const std::set<std::string_view> kKeep{"_to_copy", "clone", "_unsafe_view", "native_dropout", "mul",
+                                                  "div",      "where", "masked_fill",  "nan_to_num"};
+    std::vector<int64_t> read;
+    collect_ids(op.args, read);
+    const bool reads = std::ranges::any_of(read, [&](int64_t id) { return values_.contains(id); });
+    if (op.kind == "_softmax" || (reads && (op.view || kKeep.contains(op.kind))))
+      for (const auto& output : op.outputs)
+        if (output) values_.insert(output->id);
+    return reads && is_product(op.kind);
+  }
+
+ private:
+  std::set<int64_t> values_;
+};
+
 Segment describe(const Program& program, const Shapes& shapes, std::vector<size_t> ops) {
   Segment segment;
   segment.ops = std::move(ops);
-  bool softmax = false, rounded = false;
+  Probabilities probabilities;
+  bool weighs = false, rounded = false;
   for (const size_t index : segment.ops) {
     const Op& op = program.ops[index];
     segment.rounds_inside = segment.rounds_inside || (rounded && is_product(op.kind));
     rounded = rounded || (computes(op) && !op.outputs.empty() && op.outputs[0] && is_half(op.outputs[0]->dtype));
-    softmax = softmax || op.kind == "_softmax";
     segment.attention = segment.attention || op.kind.find("attention") != std::string::npos;
+    weighs = probabilities.weigh(op) || weighs;
     segment.products += is_product(op.kind);
     segment.sum_length = std::max(segment.sum_length, sum_length(op, shapes));
     segment.arithmetic = segment.arithmetic || computes(op);
     segment.draws = segment.draws || op.opaque == kRandom;
     segment.picks = segment.picks || op.kind == "argmax";
   }
-  segment.attention = segment.attention || (softmax && segment.products >= 2);
+  segment.attention = segment.attention || (weighs && segment.products >= 2);
   segment.kind = kind_of(program, segment);
   return segment;
 }

@@ -51,6 +51,8 @@ def test_the_cast_of_the_weights(cast, reference, tmp_path):
     gate = model.model.layers[0].mlp.gate
     gate.forward = types.MethodType(router(lambda w: (w / w.sum(-1, keepdim=True)).to(torch.bfloat16 if cast else torch.float)), gate)
     report, red = judged(reference, port(model, tmp_path / "port.h5"), tmp_path)
+    kinds = {op["path"]: op["kind"] for op in report["ops"]}
+    assert kinds["model.layers.0.mlp.experts"] == "Qwen3MoeExperts", "a router's softmax makes no attention"
     experts = set() if cast else {"model.layers.0.mlp.experts"}
     assert set(red) == experts and report["verdict"] == ("pass" if cast else "fail"), red
     assert all(row["gate"] == "dtype_path" and row["diagnosis"].startswith("missing rounding (_to_copy kept wide at model.layers.0.mlp.gate/_to_copy.1") for row in red.values()), red
