@@ -6,8 +6,9 @@ import numpy as np
 import parity_probe
 import pytest
 import torch
-from spread_models import IDS, gpt2, judged
+from spread_models import IDS, gpt2, granite, judged
 from transformers.cache_utils import DynamicLayer
+from transformers.models.granite import modeling_granite
 
 PROMPT, STEPS = IDS[:, :8], 3
 
@@ -163,3 +164,43 @@ def test_a_fault_of_a_cached_step_has_its_name(name, monkeypatch, tmp_path):
     report, _ = judged(tmp_path / "reference.h5", as_port(tmp_path / "wrong.h5", tmp_path / "port.h5"), tmp_path)
     first = report["first_divergence"]
     assert first["path"].startswith("transformer.h.0.attn") and first["call"] == 1 and first["diagnosis"].startswith(name), first
+
+
+def rotated(change):
+    def fault(monkeypatch):
+        own = modeling_granite.apply_rotary_pos_emb
+        monkeypatch.setattr(modeling_granite, "apply_rotary_pos_emb", lambda *values, **named: change(own, *values))
+    return fault
+
+
+def kept(change):
+    """The cache under `change(values)` after each step: the next ones go on from it."""
+    def fault(monkeypatch):
+        own = DynamicLayer.update
+
+        def update(self, key, value, *others, **named):
+            keys, values = own(self, key, value, *others, **named)
+            self.values = change(values)
+            return keys, values
+
+        monkeypatch.setattr(DynamicLayer, "update", update)
+    return fault
+
+
+KEPT_FAULTS = {"RoPE sign (rotated the other way": rotated(lambda own, q, k, cos, sin: own(q, k, cos, -sin)),
+               "RoPE missing (not rotated": rotated(lambda own, q, k, cos, sin: (own(q, k, cos, sin)[0], k)),
+               "causal cache (rolled by one": kept(lambda values: values.roll(1, -2))}
+
+
+@pytest.mark.parametrize("name", KEPT_FAULTS)
+def test_what_each_call_leaves_for_the_next_is_one_fault(name, monkeypatch, tmp_path):
+    """The rows of all calls have its name: in the third the cache holds what two calls did wrong."""
+    model = granite()
+    model.config.use_cache = True
+    picked = greedy(model, tmp_path / "reference.h5")
+    KEPT_FAULTS[name](monkeypatch)
+    greedy(model, tmp_path / "wrong.h5", picked)
+    report, red = judged(tmp_path / "reference.h5", as_port(tmp_path / "wrong.h5", tmp_path / "port.h5"), tmp_path)
+    rows = [op for op in report["ops"] if op["verdict"] == "fail"]
+    assert {op["path"].split(".")[-1] for op in rows} == {"o_proj"} and {op["call"] for op in rows} >= {1, 2, 3}, red
+    assert all(op["diagnosis"].startswith(name) and "explains 100 %" in op["diagnosis"] for op in rows), [op["diagnosis"] for op in rows]

@@ -6,20 +6,10 @@
 #include <array>
 
 #include "core/dtype_kind.hpp"
+#include "diagnose/faults/joint.hpp"
 #include "trace/flow.hpp"
 
 namespace parity {
-namespace {
-
-void collect(const nlohmann::json& argument, std::vector<int64_t>& ids) {
-  if (argument.is_array())
-    for (const auto& element : argument) collect(element, ids);
-  else if (argument.is_object() && argument.contains("v") && argument["v"].is_number_integer())
-    ids.push_back(argument["v"].get<int64_t>());
-}
-
-}  // namespace
-
 std::optional<at::ScalarType> half_of(const Program& program) {
   for (const Boundary& b : program.boundaries)
     if (is_half(b.value.dtype)) return b.value.dtype;
@@ -37,8 +27,8 @@ ProgramIndex::ProgramIndex(const Program& program) : program_(&program), half_(h
       stands_for_[op(i).outputs[0]->id] = recorded(op(i).stands_for);
       continue;
     }
-    for (const auto& argument : op(i).args) collect(argument, reads);
-    for (const auto& argument : op(i).kwargs) collect(argument, reads);
+    for (const auto& argument : op(i).args) collect_ids(argument, reads);
+    for (const auto& argument : op(i).kwargs) collect_ids(argument, reads);
     for (int64_t& id : reads) id = recorded(id);
     for (const int64_t id : reads)
       if (auto& readers = consumers_[id]; readers.empty() || readers.back() != i) readers.push_back(i);
@@ -142,32 +132,14 @@ Rewrite rounded_as_recorded(Rewrite rewrite) {
 }  // namespace
 
 Catalogue::Catalogue(const Program& program, const ReplaysOfFaults& replays) : index_(program), replays_(replays) {
-  // A port that rotates its queries wrongly rotates its keys so, too.
-  std::map<int, std::vector<FaultHypothesis>> by_call;
+  JointChanges joint(index_);
   for (int i = 0; i < index_.size(); ++i) {
-    std::vector<FaultHypothesis> found = of_families(i);
+    const Hypotheses found = of_families(i);
     counts_.push_back(found.size());
-    for (FaultHypothesis& h : found)
-      if (h.joint) by_call[index_.op(i).module_call].push_back(std::move(h));
+    joint.add(i, found);
   }
-  for (const auto& [call, single] : by_call) join(single);
-  for (const auto& [op, joint] : joint_) counts_[op] += joint.size();
-}
-
-void Catalogue::join(const std::vector<FaultHypothesis>& single) {
-  std::map<std::pair<std::string, std::string>, std::vector<const FaultHypothesis*>> groups;
-  for (const FaultHypothesis& h : single) groups[{h.fault, h.what}].push_back(&h);
-  for (const auto& [name, group] : groups) {
-    if (group.size() < 2 || group.size() > 16) continue;
-    FaultHypothesis all = *group.front();
-    all.place += fmt::format(" and {} more places", group.size() - 1);
-    all.wide_op = -1;  // one op alone no longer
-    ++all.rank;        // where one place explains as much, the others lie behind it
-    for (const FaultHypothesis* h : group)
-      all.deviation.rewrites.insert(h->deviation.rewrites.begin(), h->deviation.rewrites.end());
-    const int first = all.deviation.rewrites.begin()->first;
-    joint_[first].push_back(std::move(all));
-  }
+  joint_ = joint.all();
+  for (const auto& [op, changes] : joint_) counts_[op] += changes.size();
 }
 
 std::vector<FaultHypothesis> Catalogue::of_families(int op) const {

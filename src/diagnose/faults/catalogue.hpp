@@ -25,7 +25,7 @@ struct FaultHypothesis : NamedChange {
   Deviation deviation{};
   bool exact = false;       // in the reference's dtypes, rounded exactly where it changes something; else in fp64
   int wide_op = -1;         // this op alone is left unrounded
-  bool joint = false;       // also tried at all places of the module call together
+  bool joint = false;       // also tried at all places of the module call together (joint.hpp)
   bool valid = false;       // not a fault but another valid algorithm: part of the null distribution
   int rank = 0;             // among hypotheses that explain equally well the lowest is named
   bool arithmetic = false;  // below the cast (arithmetic.hpp): told from its like by how many elements it gives bitwise
@@ -160,10 +160,9 @@ class Catalogue {
  private:
   std::vector<FaultHypothesis> of_families(int op) const;
   std::vector<FaultHypothesis> with_joint(int op) const;
-  void join(const std::vector<FaultHypothesis>& single);
 
   ProgramIndex index_;
-  std::map<int, Hypotheses> joint_;  // the same change at several ops of a module call, by the first of these ops
+  std::map<int, Hypotheses> joint_;  // the same change at several ops, by the first of these
   std::vector<size_t> counts_;       // by op
   ReplaysOfFaults replays_;
 };
