@@ -57,11 +57,8 @@ class Contents {
 
   // Are the chunks bit by bit one another, and the whole no sum of them? What is not recorded is not known to be.
   bool are_one(const Chunks& chunks) const {
-    std::vector<const Boundary*> values;
-    for (const int call : chunks.calls)
-      if (const auto at = reference_.find(chunks.path, call); at && !reference_.boundaries[*at].value.key.empty())
-        values.push_back(&reference_.boundaries[*at]);
-    if (values.size() != chunks.calls.size()) return false;
+    const Values values = recorded(chunks);
+    if (values.empty()) return false;
     const auto [parts, whole] = both_sides(chunks, values);
     const auto& first = parts.front();
     if (!std::ranges::all_of(parts, [&](const at::Tensor& part) { return at::equal(part, first); })) return false;
@@ -69,8 +66,25 @@ class Contents {
              kPairLimits.evidence.far_better * norm(whole - first));
   }
 
+  // Is the port's last chunk the whole: the logits of the last token, which the reference has alone, too?
+  bool is_last(const Chunks& chunks) const {
+    const Values values = division_.of_port ? recorded(chunks) : Values();
+    if (values.empty()) return false;
+    const auto [parts, whole] = both_sides(chunks, values);
+    return norm(parts.back() - whole) < kPairLimits.content.same * norm(whole);
+  }
+
  private:
   using Values = std::vector<const Boundary*>;  // the reference's, for each of `Chunks::calls`
+
+  // Empty: some are not.
+  Values recorded(const Chunks& chunks) const {
+    Values values;
+    for (const int call : chunks.calls)
+      if (const auto at = reference_.find(chunks.path, call); at && !reference_.boundaries[*at].value.key.empty())
+        values.push_back(&reference_.boundaries[*at]);
+    return values.size() == chunks.calls.size() ? values : Values();
+  }
 
   static double norm(const at::Tensor& x) { return at::linalg_vector_norm(x).item<double>(); }
 
@@ -157,11 +171,13 @@ Division fitting(std::vector<Division> divisions, const Program& reference, cons
   Division best = std::move(divisions.front());
   for (size_t i = 1; i < divisions.size(); ++i)
     if (contents(divisions[i]).distance() < contents(best).distance()) best = std::move(divisions[i]);
-  std::erase_if(best.chunks, [&](const Chunks& chunks) {
+  std::erase_if(best.chunks, [&](Chunks& chunks) {
     const bool whole = chunks.tensors.size() == 1 && chunks.calls.size() == 1;
     if (!chunks.extents.empty() || whole || contents(best).are_one(chunks)) return false;
-    best.left_out.insert(best.left_out.end(), chunks.tensors.begin(), chunks.tensors.end());
-    return true;
+    const bool last = contents(best).is_last(chunks);
+    best.left_out.insert(best.left_out.end(), chunks.tensors.begin(), chunks.tensors.end() - last);
+    if (last) chunks.tensors = {chunks.tensors.back()};
+    return !last;
   });
   return best;
 }

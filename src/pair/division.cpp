@@ -2,25 +2,17 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <optional>
 
 #include "pair/call_shapes.hpp"
 #include "pair/division_axes.hpp"
+#include "pair/division_calls.hpp"
 #include "pair/division_extents.hpp"
 #include "pair/division_passes.hpp"
 #include "pair/votes.hpp"
 
 namespace parity {
 namespace {
-
-size_t usual_times(const std::vector<Calls>& paths) {
-  std::map<size_t, int> votes;
-  for (const Calls& calls : paths) ++votes[calls.times];
-  return most_of(votes).value_or(0);
-}
-
-using Groups = std::vector<std::vector<size_t>>;  // of calls
 
 // What every division is looked for in.
 struct BothSides {
@@ -35,9 +27,9 @@ class Divider {
   // `in_turn`: the model runs once, all of a sample before the next; else as often as most modules. `counts`: chunks of
   // each pass, where these are not as many.
   Divider(const BothSides& sides, bool of_port, bool anew, bool in_turn, ChunksOfPasses counts = {})
-      : sides_(sides), in_turn_(in_turn), counts_(std::move(counts)) {
+      : sides_(sides), in_turn_(in_turn), calls_{anew, 1, std::move(counts)} {
     found_.of_port = of_port, found_.anew = anew;
-    if (!in_turn) found_.passes = counts_.empty() ? usual_passes() : counts_.size();
+    if (!in_turn) set_passes(calls_.counts.empty() ? usual_passes() : calls_.counts.size());
   }
 
   Division run() {
@@ -51,7 +43,7 @@ class Divider {
     if (found_.chunks.empty() || found_.extents.empty() || is_by_chance()) return {};
     find_rows(found_);
     for (const CallShapes* path : otherwise_)
-      if (found_.of_port || !take_last(*path)) leave_out(*path);
+      if (!(found_.of_port ? join_last(*path) : take_last(*path))) leave_out(*path);
     std::sort(found_.chunks.begin(), found_.chunks.end(),
               [](const Chunks& a, const Chunks& b) { return a.tensors < b.tensors; });
     return std::move(found_);
@@ -64,7 +56,8 @@ class Divider {
   bool is_divided(const CallShapes& path) const {
     const size_t once = whole(path).times, times = in_chunks(path).times;
     if (found_.anew) return once == times && path.reference != path.port;
-    if (!counts_.empty()) return once % counts_.size() == 0 && times == once / counts_.size() * all_chunks();
+    if (!calls_.counts.empty())
+      return once % calls_.counts.size() == 0 && times == once / calls_.counts.size() * calls_.all();
     return times > once && times % once == 0;
   }
 
@@ -75,27 +68,7 @@ class Divider {
     return std::ranges::all_of(found_.chunks, own) && 2 * undivided > std::ranges::count_if(sides_.paths, own);
   }
 
-  // For each of the calls that run at once the other side's calls of its chunks; `anew`: of all up to it.
-  Groups calls_of_chunks(size_t once, size_t times) const {
-    const size_t modules = once % found_.passes == 0 ? once / found_.passes : once;
-    Groups calls(once);
-    for (size_t whole = 0; whole < once; ++whole) {
-      const size_t pass = whole / modules, chunks = chunks_of(pass, once, times);
-      const size_t first = counts_.empty() ? pass * chunks : sum_of_first(pass);
-      for (size_t chunk = 0; chunk < chunks; ++chunk)
-        calls[whole].push_back((found_.anew ? chunk : first + chunk) * modules + whole % modules);
-    }
-    return calls;
-  }
-
-  size_t chunks_of(size_t pass, size_t once, size_t times) const {
-    return found_.anew ? pass + 1 : counts_.empty() ? times / once : counts_.at(pass);
-  }
-
-  size_t sum_of_first(size_t passes) const {
-    return std::accumulate(counts_.begin(), counts_.begin() + static_cast<long>(passes), size_t{0});
-  }
-  size_t all_chunks() const { return sum_of_first(counts_.size()); }
+  void set_passes(size_t passes) { found_.passes = calls_.passes = passes; }
 
   void leave_out(const CallShapes& path) {
     for (const auto& [call, tensor] : path.tensors) {
@@ -116,7 +89,7 @@ class Divider {
   }
 
   void divide_path(const CallShapes& path) {
-    const Groups calls = is_divided(path) ? calls_of_chunks(whole(path).times, in_chunks(path).times) : Groups();
+    const Groups calls = is_divided(path) ? calls_.of(whole(path).times, in_chunks(path).times) : Groups();
     std::vector<Chunks> divided, same;
     for (const auto& [call, shape] : whole(path).shapes) {
       const auto shapes = call < calls.size() ? in_chunks(path).of(calls[call]) : std::vector<Shape>();
@@ -125,14 +98,16 @@ class Divider {
         add(same, path, call, calls, {});
       else if (const auto axis = axis_of_chunks(shapes, shape))
         add(divided, path, call, calls, *axis);
+      else if (const auto laid_out = axis_laid_out_otherwise(shapes, shape, found_.of_port))
+        add(divided, path, call, calls, *laid_out);
     }
     const size_t all = whole(path).shapes.size();
     const bool fits = path.one_dtype && !divided.empty() && !path.of_range;
     if (sides_.of_selections.contains(path.name) && !found_.anew)
       otherwise_.push_back(&path);
-    else if (fits && divided.size() + (found_.anew || !counts_.empty() ? same.size() : 0) == all) {
+    else if (fits && divided.size() + (found_.anew || !calls_.counts.empty() ? same.size() : 0) == all) {
       found_.chunks.insert(found_.chunks.end(), divided.begin(), divided.end());
-      if (!counts_.empty()) found_.chunks.insert(found_.chunks.end(), same.begin(), same.end());
+      if (!calls_.counts.empty()) found_.chunks.insert(found_.chunks.end(), same.begin(), same.end());
     } else if (!found_.anew && same.size() == all)
       found_.chunks.insert(found_.chunks.end(), same.begin(), same.end());
     else if (path.reference != path.port && (found_.anew || !only_laid_out_otherwise(path)))
@@ -140,14 +115,16 @@ class Divider {
   }
 
   void divide_own(const CallShapes& path) {
-    if (!counts_.empty()) return divide_own_unevenly(path);
+    if (!calls_.counts.empty()) return divide_own_unevenly(path);
     const size_t chunks = found_.anew ? 1 : found_.extents.empty() ? path.port.times : found_.extents.size();
     const size_t once = found_.of_port ? path.port.times / chunks : path.port.times;
     const bool fits = found_.of_port ? path.port.times > 1 && once * chunks == path.port.times && path.one_dtype
                                      : !found_.extents.empty() && once % found_.passes == 0;
     const auto known = [&](const auto& call) { return sides_.known.has_extents(call.second); };
-    if (!fits || (!found_.anew && std::ranges::any_of(path.port.shapes, known))) return;
-    const Groups calls = calls_of_chunks(once, once * chunks);
+    if (!fits ||
+        (found_.anew ? std::ranges::all_of(path.port.shapes, known) : std::ranges::any_of(path.port.shapes, known)))
+      return;
+    const Groups calls = calls_.of(once, once * chunks);
     const size_t before = found_.chunks.size();
     for (size_t i = 0; i < once; ++i) {
       const std::vector<Shape> shapes = path.port.of(found_.of_port ? calls[i] : std::vector<size_t>{i});
@@ -164,10 +141,10 @@ class Divider {
 
   // Passes of one chunk are what the reference has.
   void divide_own_unevenly(const CallShapes& path) {
-    const size_t times = path.port.times, modules = times / (found_.of_port ? all_chunks() : counts_.size()),
-                 once = modules * counts_.size();
-    if (modules == 0 || times != (found_.of_port ? modules * all_chunks() : once) || !path.one_dtype) return;
-    const Groups calls = calls_of_chunks(once, modules * all_chunks());
+    const size_t times = path.port.times, modules = times / (found_.of_port ? calls_.all() : calls_.counts.size()),
+                 once = modules * calls_.counts.size();
+    if (modules == 0 || times != (found_.of_port ? modules * calls_.all() : once) || !path.one_dtype) return;
+    const Groups calls = calls_.of(once, modules * calls_.all());
     std::vector<Chunks> found;
     size_t divided = 0;
     for (size_t i = 0; i < once; ++i) {
@@ -185,11 +162,34 @@ class Divider {
     if (divided > 0) found_.chunks.insert(found_.chunks.end(), found.begin(), found.end());
   }
 
+  // The port has in each chunk the last token alone: of chunks of a prompt the last one's is the prompt's, of samples
+  // each has one. The reference has all tokens, or the last one's (pair/last_tokens.hpp).
+  bool join_last(const CallShapes& path) {
+    const bool divided = is_divided(path) && !found_.anew && !sides_.of_selections.contains(path.name);
+    if (path.own || !divided || !path.one_dtype || path.of_range) return false;
+    const Groups calls = calls_.of(path.reference.times, path.port.times);
+    std::vector<Chunks> found;
+    std::vector<size_t> before_last;  // tensors
+    for (const auto& [call, whole] : path.reference.shapes) {
+      const std::vector<Shape> shapes = path.port.of(calls[call]);
+      const auto joined = shapes.empty() ? std::nullopt : axis_of_last_rows(shapes, whole);
+      if (!joined) return false;
+      add(found, path, call, calls, *joined);
+      if (!joined->extents.empty()) continue;
+      std::vector<size_t>& tensors = found.back().tensors;
+      before_last.insert(before_last.end(), tensors.begin(), tensors.end() - 1);
+      tensors = {tensors.back()};
+    }
+    found_.chunks.insert(found_.chunks.end(), found.begin(), found.end());
+    found_.left_out.insert(found_.left_out.end(), before_last.begin(), before_last.end());
+    return true;
+  }
+
   // The reference has in each chunk what is last of it alone.
   bool take_last(const CallShapes& path) {
     const size_t once = path.port.times, times = found_.anew ? once : once * found_.extents.size();
     if (!path.own && (path.reference.times != times || sides_.of_selections.contains(path.name))) return false;
-    const Groups calls = calls_of_chunks(once, times);
+    const Groups calls = calls_.of(once, times);
     std::vector<Chunks> found;
     size_t as_it_is = 0;
     for (const auto& [call, shape] : path.port.shapes) {
@@ -243,8 +243,8 @@ class Divider {
     const auto& parts = found_.of_port ? of_port : of_reference;
     const size_t once = usual_times(found_.of_port ? of_reference : of_port), times = usual_times(parts);
     if (once == 0 || times % once != 0 || (found_.anew ? times != once || times == 1 : times <= once)) return;
-    if (!in_turn_) found_.passes = once;
-    const Groups groups = calls_of_chunks(once, times);
+    if (!in_turn_) set_passes(once);
+    const Groups groups = calls_.of(once, times);
     std::map<std::pair<Extents, bool>, int> votes;
     for (const Calls& calls : parts) {
       if (calls.times != times) continue;
@@ -260,7 +260,7 @@ class Divider {
 
   const BothSides& sides_;
   const bool in_turn_;
-  const ChunksOfPasses counts_;
+  CallsOfChunks calls_;
   std::vector<const CallShapes*> otherwise_;  // paths that are not divided as most are
   Division found_;
 };

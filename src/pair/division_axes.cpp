@@ -26,6 +26,29 @@ std::optional<DividedAxis> axis_of_chunks(const std::vector<Shape>& chunks, cons
   return std::ranges::min(found->extents) > 0 ? found : std::nullopt;
 }
 
+std::optional<DividedAxis> axis_laid_out_otherwise(const std::vector<Shape>& chunks, const Shape& whole, bool of_port) {
+  const auto sorted = [](Shape shape) {
+    std::ranges::sort(shape);
+    return shape;
+  };
+  const Shape& port = of_port ? chunks.front() : whole;
+  for (size_t axis = 0; axis < port.size(); ++axis) {
+    DividedAxis found{axis, {}};
+    const int64_t slice = c10::multiply_integers(port) / std::max<int64_t>(1, port[axis]);
+    const bool fit = std::ranges::all_of(chunks, [&](const Shape& chunk) {
+      Shape like = port;
+      like[axis] = c10::multiply_integers(chunk) / std::max<int64_t>(1, slice);
+      found.extents.push_back(like[axis]);
+      return of_port ? chunk == like : sorted(chunk) == sorted(like);
+    });
+    Shape all = port;
+    all[axis] = sum_of(found.extents);
+    if (fit && (of_port ? sorted(all) == sorted(whole) : all == whole) && std::ranges::min(found.extents) > 0)
+      return found;
+  }
+  return std::nullopt;
+}
+
 std::optional<DividedAxis> axis_to_join(const std::vector<Shape>& chunks, const KnownShapes& known) {
   std::optional<DividedAxis> by_extents;
   for (size_t axis = std::max<size_t>(chunks.front().size(), 1) - 1; axis-- > 0;) {
@@ -76,6 +99,30 @@ std::optional<DividedAxis> axis_to_last(const Shape& whole, const Extents& usual
     if (auto found = axis_of_last(std::vector<Shape>(usual.size(), last), whole, usual)) return found;
   }
   return std::nullopt;
+}
+
+std::optional<DividedAxis> axis_of_last_rows(const std::vector<Shape>& chunks, const Shape& whole) {
+  std::optional<DividedAxis> samples;
+  bool last_alone = chunks.size() == 1;
+  for (size_t axis = 0; axis < whole.size(); ++axis) {
+    Extents extents;
+    for (const Shape& chunk : chunks) {
+      if (chunk.size() != whole.size()) return std::nullopt;
+      extents.push_back(chunk[axis]);
+    }
+    const auto all = [&](int64_t extent) { return std::ranges::count(extents, extent) == std::ssize(extents); };
+    if (all(whole[axis]) || all(1)) {
+      last_alone = last_alone || whole[axis] > sum_of(extents);
+      if (chunks.size() > 1 && all(1) && sum_of(extents) == whole[axis] && !samples)
+        samples = DividedAxis{axis, extents};
+    } else if (sum_of(extents) == whole[axis] && !samples) {
+      samples = DividedAxis{axis, extents};
+    } else {
+      return std::nullopt;
+    }
+  }
+  if (samples) return samples;
+  return last_alone ? std::optional(DividedAxis{0, {}}) : std::nullopt;
 }
 
 int64_t rows_of(const Extents& extents, const Extents& usual) {

@@ -22,6 +22,10 @@ std::optional<DividedAxis> differing_axis(const std::vector<Shape>& shapes, cons
 /// The one axis along which the chunks differ from the whole, and add up to it.
 std::optional<DividedAxis> axis_of_chunks(const std::vector<Shape>& chunks, const Shape& whole);
 
+/// The port's axes lie in another order than the reference's: the first of the port's axes along which the chunks, or
+/// the whole if that is the port's, are then of one another's extents.
+std::optional<DividedAxis> axis_laid_out_otherwise(const std::vector<Shape>& chunks, const Shape& whole, bool of_port);
+
 /// An axis, not the last, along which the chunks add up to a shape that the reference has, or to its extents.
 std::optional<DividedAxis> axis_to_join(const std::vector<Shape>& chunks, const KnownShapes& known);
 
@@ -34,6 +38,10 @@ std::optional<DividedAxis> axis_of_last(const std::vector<Shape>& chunks, const 
 
 /// The same of an axis, not the last, where one of each part has extents that the reference has.
 std::optional<DividedAxis> axis_to_last(const Shape& whole, const Extents& usual, const KnownShapes& known);
+
+/// The axis along which the port's values of the last token of each chunk are joined to those of the whole, which has
+/// all tokens or the last one alone: that of the samples. No extents: the chunks are of tokens, and the last has it.
+std::optional<DividedAxis> axis_of_last_rows(const std::vector<Shape>& chunks, const Shape& whole);
 
 /// A product on (batch x tokens, dim) divides its rows batch by batch: so many times the first of the usual extents;
 /// 0: otherwise.

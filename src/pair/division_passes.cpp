@@ -43,6 +43,12 @@ ChunksOfPasses aligned(const Shapes& wholes, const Shapes& parts) {
 
 }  // namespace
 
+size_t usual_times(const std::vector<Calls>& paths) {
+  std::map<size_t, int> votes;
+  for (const Calls& calls : paths) ++votes[calls.times];
+  return most_of(votes).value_or(0);
+}
+
 ChunksOfPasses chunks_of_passes(const std::vector<CallShapes>& paths, const std::vector<Calls>& reference,
                                 bool of_port) {
   std::map<ChunksOfPasses, int> votes;

@@ -45,15 +45,17 @@ class SampleOrder {
     };
     for (const auto& [mine, theirs] : inputs())
       if (contradicts(order_of(mine, theirs))) return {};
+    const std::map<size_t, at::Tensor> own = first_own();
     double looked_at = 0;
     for (const Boundary& b : reference_.program->boundaries) {
-      if (!may_tell(b)) continue;
-      const std::vector<size_t> same = counterparts(b);
-      const at::Tensor mine = same.empty() ? at::Tensor() : stored_value(*reference_.dump, b.value);
-      for (const size_t c : same)
-        if (contradicts(order_of(mine, tensors_[c].load().reshape(b.value.shape)))) return {};
-      looked_at += static_cast<double>(same.size());
-      if (looked_at >= kPairLimits.calls.paths) break;
+      const auto named = may_tell(b) ? named_as(b) : std::nullopt;
+      if (!may_tell(b) || (!named && own.empty())) continue;
+      const at::Tensor mine = stored_value(*reference_.dump, b.value);
+      if (named && contradicts(order_of(mine, tensors_[*named].load()))) return {};
+      if (!named)
+        for (const auto& [c, theirs] : own)
+          if (is_batch(theirs.sizes().vec(), b.value.shape) && contradicts(order_of(mine, theirs))) return {};
+      if (++looked_at == kPairLimits.calls.paths) break;
     }
     return found;
   }
@@ -96,25 +98,34 @@ class SampleOrder {
            begins_with_samples(b.value.shape) && b.value.elements() <= kPairLimits.calls.telling;
   }
 
-  // The tensor of this name, or those of the port's own that have this shape, the first ones.
-  std::vector<size_t> counterparts(const Boundary& b) const {
-    std::vector<size_t> own;
-    for (const CallShapes& path : paths_) {
-      const auto c = path.tensors.find(static_cast<size_t>(b.call));
-      if (c == path.tensors.end() || !is_batch(tensors_[c->second].shape, b.value.shape)) continue;
-      if (!path.own && path.name == b.path) return {c->second};
-      if (path.own && static_cast<double>(own.size()) < kPairLimits.calls.padded) own.push_back(c->second);
-    }
+  std::optional<size_t> named_as(const Boundary& b) const {
+    const auto named = named_.find({b.path, b.call});
+    if (named == named_.end() || !is_batch(tensors_[named->second].shape, b.value.shape)) return std::nullopt;
+    return named->second;
+  }
+
+  // Batches under names of the port's own, those that it made first.
+  std::map<size_t, at::Tensor> first_own() const {
+    std::set<size_t> places;
+    for (const CallShapes& path : paths_)
+      for (const auto& [call, c] : path.tensors)
+        if (path.own && has_samples(path, call) && at::isFloatingType(tensors_[c].dtype) &&
+            c10::multiply_integers(tensors_[c].shape) <= kPairLimits.calls.telling)
+          places.insert(c);
+    std::map<size_t, at::Tensor> own;
+    for (const size_t c : places)
+      if (static_cast<double>(own.size()) < kPairLimits.calls.paths) own.emplace(c, tensors_[c].load());
     return own;
   }
 
   static std::optional<Permutation> order_of(const at::Tensor& mine, const at::Tensor& theirs) {
-    return permutation_by_content(mine.to(at::kDouble).unbind(), theirs.to(at::kDouble).unbind());
+    return permutation_by_content(mine.to(at::kDouble).unbind(), theirs.reshape(mine.sizes()).to(at::kDouble).unbind());
   }
 
   const RecordedSide reference_, port_;
   const std::vector<CandidateTensor>& tensors_;
   const std::vector<CallShapes> paths_;
+  const NamedTensors named_ = named_tensors(paths_);
   int64_t samples_ = 1;
   std::set<Shape> batches_;  // shapes of the reference's
 };
