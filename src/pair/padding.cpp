@@ -7,6 +7,7 @@
 
 #include "pair/call_shapes.hpp"
 #include "pair/padding_counts.hpp"
+#include "pair/padding_passes.hpp"
 #include "trace/operator.hpp"
 
 namespace parity {
@@ -147,16 +148,23 @@ class Unpadding {
 PartBoundaries leave_out_padding(Program& reference, const Dump& dump, const RecordedSide& port,
                                  std::vector<CandidateTensor>& tensors, const NameMap* map,
                                  std::vector<std::string>& notes) {
+  const auto of_selections = paths_of_selections(reference);
+  PartBoundaries left;
+  const auto leave_out = [&](const std::vector<CallShapes>& paths) {
+    const auto padding = find_padding({&reference, &dump}, port, tensors, paths, of_selections);
+    if (!padding) return false;
+    Unpadding unpadding(reference, tensors, paths, of_selections, *padding);
+    left.merge(unpadding.run());
+    notes.push_back(unpadding.note());
+    return true;
+  };
   const auto paths = call_shapes(reference, tensors, map);
   const auto alike = [](const CallShapes& path) { return !path.own && path.reference == path.port; };
-  if (std::ranges::all_of(paths, alike)) return {};
-  const auto of_selections = paths_of_selections(reference);
-  const auto padding = find_padding({&reference, &dump}, port, tensors, paths, of_selections);
-  if (!padding) return {};
-  Unpadding unpadding(reference, tensors, paths, of_selections, *padding);
-  PartBoundaries padded = unpadding.run();
-  notes.push_back(unpadding.note());
-  return padded;
+  if (std::ranges::all_of(paths, alike) || leave_out(paths)) return left;
+  // Tensors may go with each group, and then the places of those behind them change.
+  for (size_t rounds = passes_that_differ_alike(paths).size(); rounds > 0; --rounds)
+    if (std::ranges::none_of(passes_that_differ_alike(call_shapes(reference, tensors, map)), leave_out)) break;
+  return left;
 }
 
 }  // namespace parity

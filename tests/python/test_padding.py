@@ -1,5 +1,6 @@
 """One side pads its tokens: to a static shape, as ports to XLA and TensorRT do, or to a text encoder's longest, as pipelines do."""
 import nameless
+import parity_probe
 import pytest
 import torch
 import transformers
@@ -143,3 +144,23 @@ def test_one_row_of_padding_that_is_masked(tmp_path):
     reference = nameless.record(qwen3(), tmp_path / "reference.h5", {"input_ids": IDS})
     report, red = judged(reference, nameless.record(qwen3(), tmp_path / "port.h5", arguments), tmp_path)
     assert report["verdict"] == "pass", red
+
+
+def two_prompts(model, file, lengths, padding):
+    """Each prompt in a call of its own, to 11 tokens padded or without: as guidance encodes its two."""
+    with torch.no_grad(), parity_probe.record(model, file):
+        for ids, length in zip(IDS, lengths):
+            mask = (torch.arange(11) < length)[None].long()
+            model(**({"input_ids": ids[None] * mask, "attention_mask": mask} if padding else {"input_ids": ids[None, :length]}))
+    return file
+
+
+@pytest.mark.parametrize("who", ["port", "reference"])
+@pytest.mark.parametrize("make", [umt5, gpt2], ids=["UMT5", "GPT-2"])
+def test_calls_of_several_lengths(make, who, tmp_path):
+    lengths = (8, 5)
+    report, red = judged(*(two_prompts(make(), tmp_path / f"{side}.h5", lengths, padding=side == who) for side in ("reference", "port")), tmp_path)
+    assert report["verdict"] == "pass", red
+    assert all(any(f"the {who} pads {length} tokens to 11" in warning for warning in report["warnings"]) for length in lengths), report["warnings"]
+    modules = [op for op in report["ops"] if "/" not in op["path"] and len(op["shape"]) == 3]
+    assert len(modules) > 10 and {(op["call"] % 2, op["shape"][1]) for op in modules if op["path"].endswith(("layer.1", "mlp"))} == {(0, 8), (1, 5)}
