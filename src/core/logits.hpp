@@ -33,6 +33,7 @@ struct LogitStats {
 struct LogitPair {
   std::string reference, path, candidate_path, dtype;  // as in the row of the same place
   LogitStats stats;
+  int call = 0;  // of the module
 };
 
 }  // namespace parity

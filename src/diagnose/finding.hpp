@@ -19,6 +19,7 @@ struct Finding : NamedChange {
   double null_amplitude = 0;    // largest |amplitude| of the null's arithmetics on the same direction
   double rest = 1;  // squared distance from the changed program, over that from the nearest valid arithmetic: below 1
                     // the change is nearer to what the candidate has than any valid arithmetic
+  double step = 0;  // of a scaling: what an amplitude of 1 adds to its factor
   double free_size = 0;      // of a change of free size: what it changes before rounding, over the reference's norm
   double noise = 0;          // squared difference between valid arithmetics, of the candidate's
   bool fitted = false;       // of free size, below a rounding, and chosen by which elements round another way

@@ -59,6 +59,7 @@ class Matcher {
       if (!hypotheses_[d.deviation].valid) add(hypotheses_[d.deviation], d.value);
     pursue();
     FaultHypothesis gain{std::string(kGain), "all values scaled", "", Gate::logic, false};
+    gain.step = 1;
     gain.rank = 3;  // many faults scale a little on the way: any other name says more
     add_direction(gain, recorded_, recorded_);
     return std::move(found_);
@@ -95,6 +96,7 @@ class Matcher {
     const bool white_too = h.gate == Gate::dtype_path || h.fault == kGain;
     Finding f{h, h.gate, h.fixed_amplitude, fit({candidate_, base}, direction, white_too, h.statistics)};
     f.rank = h.rank;
+    f.step = h.step;
     f.by_elements = h.by_elements;
     f.more_exact = h.more_exact;
     f.noise = noise_ / difference_;
@@ -167,7 +169,9 @@ class Matcher {
     f.rest = rest(f.fit.plain.left(1));
     f.fixed_amplitude = true;  // predicted element by element: all of it or it is something else
     f.fitted = f.free_size <= unit_roundoff(dtype_);
-    f.what += fmt::format(", amplitude {:.3g}", amplitude);
+    f.what += h.step == 0 ? fmt::format(", amplitude {:.3g}", amplitude)
+                          : fmt::format(", factor {:.3g}", 1 + amplitude * h.step);
+    f.step = 0;  // it is said now
     found_.push_back(std::move(f));
   }
 

@@ -31,7 +31,9 @@ ModelLogits::ModelLogits(const Program& program) : program_(program) {
   for (const ModuleCall& call : program.calls) {
     if (call.parent != -1) continue;
     for (const Value& value : call.outputs) {
-      if (value.nested || value.shape.size() < 2 || value.shape.back() < 2 || !at::isFloatingType(value.dtype))
+      // Of samples and tokens; a picture's classes lie along another axis.
+      if (value.nested || value.shape.size() < 2 || value.shape.size() > 3 || value.shape.back() < 2 ||
+          !at::isFloatingType(value.dtype))
         continue;
       const bool wide = words.rows.contains(value.shape.back()) && !words.columns.contains(value.shape.back());
       const bool nameless = value.name.find_first_not_of("0123456789") == std::string::npos;  // "0": of a tuple
@@ -44,7 +46,8 @@ void ModelLogits::add(const OpResult& row, const at::Tensor& reference, const at
                       std::vector<LogitPair>& to) {
   const int64_t id = program_.boundaries[static_cast<size_t>(row.index)].value.id;
   if (!values_.contains(id) || !measured_.insert({row.dtype, id}).second) return;
-  to.push_back({row.reference, row.path, row.candidate_path, row.dtype, measure_logits(reference, candidate)});
+  to.push_back(
+      {row.reference, row.path, row.candidate_path, row.dtype, measure_logits(reference, candidate), row.call});
 }
 
 }  // namespace parity

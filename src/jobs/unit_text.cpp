@@ -81,8 +81,8 @@ auto members(Is<CastPlacement> auto& s) {
   return std::tie(a, b, c);
 }
 auto members(Is<LogitPair> auto& s) {
-  auto& [a, b, c, d, e] = s;
-  return std::tie(a, b, c, d, e);
+  auto& [a, b, c, d, e, f] = s;
+  return std::tie(a, b, c, d, e, f);
 }
 auto members(Is<LogitStats> auto& s) {
   auto& [a, b, c, d, e, f, g, h, i, j, k, l, m] = s;

@@ -1,5 +1,7 @@
 #include "judge/naming.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <tuple>
@@ -67,10 +69,15 @@ std::vector<const Finding*> equally_good_names(const Finding& best, const std::v
   return names;
 }
 
-bool explains_enough(const Finding& f, const Segment& segment, bool half_width, const Thresholds& limits) {
+std::string size_text(const Finding& f) {
+  return f.step == 0 ? fmt::format("amplitude {:.2f}", f.fit.amplitude)
+                     : fmt::format("factor {:.4g}", 1 + f.fit.amplitude * f.step);
+}
+
+bool explains_enough(const Finding& f, const Segment& segment, const Thresholds& limits) {
   constexpr int kOneModule = 4;  // products: query, key, value and what is made of their result
-  if (!f.fixed_amplitude && f.gate == Gate::logic) return f.explained() >= limits.whole.value;
-  const bool clear = !half_width && segment.products <= kOneModule && f.noise < limits.equally_good_floor.value;
+  if (f.free_size > 0 && f.gate == Gate::logic) return f.explained() >= limits.whole.value;
+  const bool clear = segment.products <= kOneModule && f.noise < limits.equally_good_floor.value;
   return f.explained() >= limits.explained.value * (clear ? 2 : 1);
 }
 

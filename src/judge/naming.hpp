@@ -19,11 +19,14 @@ std::vector<const Finding*> equally_good_names(const Finding& best, const std::v
                                                const Thresholds& limits);
 
 /// Is the finding the name of a difference that is beyond a limit of size? A change of free size is fitted: of
-/// unrelated differences some size of it always explains a part. Where no rounding is in the way and one module's ops
-/// lie before the value, it must be most of the difference: wrong names of 200 faults of five ports had 30 to 58 %,
+/// unrelated differences some size of it always explains a part. Where roundings are small beside it and one module's
+/// ops lie before the value, it must be most of the difference: wrong names of 200 faults of five ports had 30 to 58 %,
 /// right ones of a fault that all experts have 61 %. Where several modules do, one of them may have a part of the
 /// fault.
-bool explains_enough(const Finding& finding, const Segment& segment, bool half_width, const Thresholds& limits);
+bool explains_enough(const Finding& finding, const Segment& segment, const Thresholds& limits);
+
+/// How large the change is: "factor 0.9" of a scaling, else "amplitude 1.00", of the change as it was tried.
+std::string size_text(const Finding& finding);
 
 /// In a wide tensor of a mixed run: the cast placement whose change is as large as the candidate's error, within a
 /// factor of `size_factor`, or nullptr, as for an error that no few roundings to half width make. Roundings of other

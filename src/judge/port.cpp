@@ -52,9 +52,7 @@ class PortJudge {
     return true;
   }
 
-  bool best_explains() const {
-    return best_ != nullptr && explains_enough(*best_, segment_, is_half(e_.reference_dtype), limits_);
-  }
+  bool best_explains() const { return best_ != nullptr && explains_enough(*best_, segment_, limits_); }
 
   // The best name found for a difference above the noise, else that of a cast of its size; then the numbers.
   bool fail_named(Gate gate, const std::string& numbers) {
@@ -75,10 +73,9 @@ class PortJudge {
         best_->bitwise < 0 ? "" : fmt::format(" and gives {} of the elements bitwise", percent(best_->bitwise));
     for (const Finding* other : equally_good_names(*best_, findings_, limits_))
       bits += fmt::format(", as \"{}\" does", other->fault);
-    return fail(best_->gate,
-                fmt::format("{} ({}; explains {} of the difference{}, amplitude {:.2f}, z {:.0f}): {}", best_->fault,
-                            best_->detail(), percent(std::clamp<double>(best_->explained(), 0, 1)), bits,
-                            best_->fit.amplitude, best_->fit.z, numbers));
+    return fail(best_->gate, fmt::format("{} ({}; explains {} of the difference{}, {}, z {:.0f}): {}", best_->fault,
+                                         best_->detail(), percent(std::clamp<double>(best_->explained(), 0, 1)), bits,
+                                         size_text(*best_), best_->fit.z, numbers));
   }
 
   bool structure() {
@@ -251,11 +248,9 @@ class PortJudge {
       return false;
     if (!explains_the_difference(*best_, half, limits_)) return false;
     if (half && flips_by_chance(*best_, (1 - equal_share(e_.forced)) * count_, limits_)) return false;
-    return fail(
-        best_->gate,
-        fmt::format(
-            "{} ({}; amplitude {:.2f}, z {:.0f}): below every magnitude limit, found by its direction (size {:.2g})",
-            best_->fault, best_->detail(), best_->fit.amplitude, best_->fit.sigma(), best_->fit.size));
+    return fail(best_->gate,
+                fmt::format("{} ({}; {}, z {:.0f}): below every magnitude limit, found by its direction (size {:.2g})",
+                            best_->fault, best_->detail(), size_text(*best_), best_->fit.sigma(), best_->fit.size));
   }
 
   // Where valid arithmetics alone lie far apart, a pass would say nothing; unless the candidate lies near the recorded

@@ -13,7 +13,8 @@ namespace {
 using nlohmann::json;
 
 std::string place_of(const LogitPair& pair) {
-  const std::string path = pair.path.empty() ? "the model's result" : pair.path;
+  std::string path = pair.path.empty() ? "the model's result" : pair.path;
+  if (pair.call > 0) path += fmt::format(" call {}", pair.call);
   return (pair.reference.empty() ? "" : pair.reference + ": ") + path + ", " + pair.dtype;
 }
 
@@ -84,6 +85,7 @@ json logits_json(const Report& report) {
     const LogitStats& s = pair.stats;
     out.push_back({{"reference", plain(pair.reference)},
                    {"path", plain(pair.path)},
+                   {"call", pair.call},
                    {"candidate_path", plain(pair.candidate_path)},
                    {"dtype", plain(pair.dtype)},
                    {"tokens", s.tokens},

@@ -13,6 +13,13 @@
 namespace parity {
 namespace {
 
+// Above 0, and not so far off that its effect on a softmax would no longer be in proportion.
+void is_a_scale(FaultHypothesis& slightly) {
+  slightly.step = kTried;
+  slightly.most = 1 / kTried;
+  slightly.least = -slightly.most;
+}
+
 void fused_scale(const ProgramIndex& program, int index, Hypotheses& to) {
   add_fault(
       to, program, index, "attention scale", "scale differs slightly",
@@ -21,6 +28,7 @@ void fused_scale(const ProgramIndex& program, int index, Hypotheses& to) {
         return call.run_again();
       },
       false);
+  is_a_scale(to.back());
   struct Scale {
     const char* what;
     double (*of)(double width, double heads);
@@ -185,6 +193,7 @@ void separate(const ProgramIndex& program, int index, Hypotheses& to) {
         return call.run_again();
       },
       false);
+  is_a_scale(to.back());
   if (const int slice = program.ahead(index, "slice", 1); slice >= 0)
     add_fault(to, program, index, "sink missing", "softmax without the last column", [](OpCall& call) {
       const at::Tensor self = call.tensor("self");

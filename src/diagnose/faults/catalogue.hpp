@@ -34,6 +34,7 @@ struct FaultHypothesis : NamedChange {
   bool gross = false;        // moves values by far more than any rounding of their width: other weights altogether
   int64_t statistics = 0;    // it changes so many numbers, each of as many elements behind one another (a group norm's
                              // roots), which sums in another order change as well; 0: not known
+  double step = 0;           // of a scaling: what an amplitude of 1 adds to its factor; 0: it scales nothing
   double least = -std::numeric_limits<double>::infinity();  // amplitudes of a free size beyond which there is no such
   double most = std::numeric_limits<double>::infinity();    // change: an eps is positive, and small
 };

@@ -31,6 +31,7 @@ void add_constant(const ProgramIndex& program, int index, double own, Rewrite re
   add_fault(to, program, index, "activation",
             fmt::format("constant {:g} differs slightly, tried {:g}", own, own * (1 + kTried)), std::move(rewrite),
             false);
+  to.back().step = kTried;
   to.back().rank = 1;  // another function, or a constant left out, says more
   to.back().most = kRecognition.slightly / kTried;
   to.back().least = -to.back().most;

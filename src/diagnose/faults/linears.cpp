@@ -244,6 +244,7 @@ void result_faults(const ProgramIndex& program, int index, Hypotheses& to) {
       },
       false);
   to.back().rank = 2;
+  to.back().step = kTried;
 }
 
 void linear_faults(const ProgramIndex& program, int index, Hypotheses& to) {
