@@ -173,6 +173,39 @@ TEST_CASE("weights: names tell roles, blocks and kinds") {
   CHECK(names[3].module == "model.h.3.attn.in_proj");
 }
 
+TEST_CASE("weights: numbers of layers are told however they are spelt, numbers of siblings are words") {
+  using Forms = std::pair<std::string, std::string>;
+  for (const auto& [stage, block] :
+       {Forms{"net.stages.", ".blocks."}, {"net.stage", ".block"}, {"net/s_", "/block_"}}) {
+    std::vector<std::string> paths;
+    for (const std::string s : {"0", "1"}) {
+      for (const char* leaf : {".proj.kernel", ".proj.bias", ".norm.scale"}) paths.push_back(stage + s + leaf);
+      for (const std::string b : {"0", "1"})
+        for (const char* leaf : {".attn1.q.kernel", ".attn2.q.kernel", ".fc1.kernel", ".fc2.kernel"})
+          paths.push_back(stage + s + block + b + leaf);
+    }
+    const auto names = parameter_names(paths);
+    CHECK(names[3].form == "net block block attn self q | weight");
+    CHECK(names[4].form == "net block block attn cross q | weight");
+    CHECK(names[5].form != names[6].form);
+    CHECK(names[14].form == names[3].form);
+    CHECK(names[14].tokens.blocks == std::vector<int>{1, 0});
+    CHECK(names[11].form == names[0].form);
+  }
+}
+
+TEST_CASE("weights: running statistics are one another's by their leaf, whatever its word") {
+  const auto names = parameter_names({"head.norm.running_mean", "head.norm.running_var", "bn/mean", "bn/var",
+                                      "bn/moving_mean", "bn/moving_variance", "bn/scale"});
+  for (const size_t theirs : {2, 4}) {
+    CHECK_FALSE(roles_differ(names[0], names[theirs]));
+    CHECK_FALSE(roles_differ(names[1], names[theirs + 1]));
+    CHECK(roles_differ(names[0], names[theirs + 1]));
+    CHECK(roles_differ(names[1], names[theirs]));
+  }
+  CHECK(roles_differ(names[0], names[6]));
+}
+
 TEST_CASE("weights: a map rule may take a part of the reference's weight, boundaries never do") {
   const NameMap map = NameMap::parse(
       "h.{i}.attn.c_attn = h.{i}.qkv\n"

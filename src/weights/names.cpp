@@ -6,6 +6,8 @@
 #include <set>
 #include <string_view>
 
+#include "core/numbers_in_text.hpp"
+
 namespace parity {
 std::string owner_of(const std::string& path) {
   const size_t dot = path.find_last_of("./");
@@ -17,6 +19,11 @@ namespace {
 constexpr std::array<std::string_view, 9> kWeight{"weight", "kernel", "scale",   "gamma", "embedding",
                                                   "g",      "w",      "weights", "table"};
 constexpr std::array<std::string_view, 3> kBias{"bias", "beta", "b"};
+// Statistics of a batch norm in torch, flax and keras.
+constexpr std::array<std::string_view, 3> kMean{"running_mean", "mean", "moving_mean"};
+constexpr std::array<std::string_view, 5> kVariance{"running_var", "var", "moving_var", "variance", "moving_variance"};
+
+constexpr int kLeastShared = 3;  // parameters that numbered members have in common
 
 // Words of which a parameter has one; two names with different ones are two parameters.
 const std::vector<std::vector<std::string_view>> kExclusiveWords{
@@ -33,7 +40,11 @@ bool in(const Table& table, std::string_view word) {
   return std::find(table.begin(), table.end(), word) != table.end();
 }
 
-std::string kind_of(std::string_view leaf) { return in(kWeight, leaf) ? "weight" : in(kBias, leaf) ? "bias" : ""; }
+std::string kind_of(std::string_view leaf) {
+  if (in(kWeight, leaf)) return "weight";
+  if (in(kBias, leaf)) return "bias";
+  return in(kMean, leaf) ? "mean" : in(kVariance, leaf) ? "variance" : "";
+}
 
 void divide(ParameterName& name) {
   const size_t dot = name.path.find_last_of("./");
@@ -60,36 +71,57 @@ size_t common_prefix(const std::vector<std::string>& paths) {
   return dot == std::string::npos ? 0 : dot + 1;
 }
 
-// "blk." of "blk.7.": containers whose numbered members hold the same three or more parameters each, and which
-// name_tokens does not know for layers. By the path up to the number.
-std::set<std::string> layer_containers(const std::vector<std::string>& paths) {
-  std::map<std::string, std::map<std::string, std::set<std::string>>>
-      members;  // container -> number -> rest of the path
-  for (const std::string& path : paths)
-    for (size_t begin = 1; begin < path.size(); ++begin) {
-      if (path[begin - 1] != '.' || path[begin] < '0' || path[begin] > '9') continue;
-      const size_t end = std::min(path.find_first_not_of("0123456789", begin), path.size());
-      if (end < path.size() && path[end] == '.' && name_tokens(path).blocks.empty())
-        members[path.substr(0, begin)][path.substr(begin, end - begin)].insert(path.substr(end));
-      begin = end;
-    }
-  std::set<std::string> found;
-  for (const auto& [container, numbered] : members) {
-    std::map<std::set<std::string>, int> alike;
-    for (const auto& [number, rest] : numbered)
-      if (rest.size() >= 3 && ++alike[rest] >= 2) found.insert(container);
+// Does the number at [begin, end) count the members of a container: "stages.1.", "stage1.", "stage_1."? Not where it
+// belongs to the word: "attn1" attends to itself, and glued to a module that holds parameters alone it tells that
+// module from its siblings ("fc1", "bn2").
+bool counts_members(const std::string& path, size_t begin, size_t end) {
+  constexpr std::string_view kClosing = "./_";
+  if (begin == 0 || end >= path.size() || kClosing.find(path[end]) == std::string_view::npos) return false;
+  const bool alone = path[begin - 1] == '.' || path[begin - 1] == '/';
+  if (!alone && path.find_first_of("./", end + 1) == std::string::npos) return false;
+  const NameTokens upto = name_tokens(std::string_view(path).substr(0, end));
+  const std::string number = path.substr(begin, end - begin);
+  return std::ranges::any_of(upto.words, [&](const auto& word) { return word.text == number; });
+}
+
+// What stands in front of the counted word: "encoder." of "encoder.stage" and of "encoder.stages.".
+std::string parent_of(std::string_view container) {
+  const size_t word = container.find_last_not_of("./_");
+  const size_t dot = word == std::string_view::npos ? word : container.find_last_of("./", word);
+  return std::string(container.substr(0, dot == std::string_view::npos ? 0 : dot + 1));
+}
+
+// "blk." of "blk.7.", "stage" of "stage1.": containers whose numbered members share three or more parameters, and which
+// name_tokens does not know for layers. By the path up to the number, what stands for it: "blocks.", behind its own
+// word where that tells it from a sibling (down1, up1).
+std::map<std::string, std::string> layer_containers(const std::vector<std::string>& paths) {
+  std::map<std::string, std::map<std::string, std::set<std::string>>> members;  // container -> rest of path -> numbers
+  for (const std::string& path : paths) {
+    if (!name_tokens(path).blocks.empty()) continue;
+    for (const auto& [begin, length] : numbers_in(path))
+      if (counts_members(path, begin, begin + length))
+        members[path.substr(0, begin)][path.substr(begin + length)].insert(path.substr(begin, length));
+  }
+  std::map<std::string, std::string> found;
+  std::map<std::string, int> siblings;
+  for (const auto& [container, rests] : members) {
+    if (std::ranges::count_if(rests, [](const auto& rest) { return rest.second.size() > 1; }) < kLeastShared) continue;
+    found[container];
+    ++siblings[parent_of(container)];
+  }
+  for (auto& [container, by] : found) {
+    const std::string parent = parent_of(container);
+    by = (siblings[parent] > 1 ? container + "." : parent) + "blocks.";
   }
   return found;
 }
 
 // With "blocks." for the first such container, so that its number counts as a layer's.
-std::string with_layers(const std::string& path, const std::set<std::string>& containers) {
-  for (const std::string& container : containers)
+std::string with_layers(const std::string& path, const std::map<std::string, std::string>& containers) {
+  for (const auto& [container, by] : containers)
     if (path.starts_with(container) && path.size() > container.size() && path[container.size()] >= '0' &&
-        path[container.size()] <= '9') {
-      const size_t dot = container.size() < 2 ? std::string::npos : container.find_last_of('.', container.size() - 2);
-      return container.substr(0, dot == std::string::npos ? 0 : dot + 1) + "blocks." + path.substr(container.size());
-    }
+        path[container.size()] <= '9')
+      return by + path.substr(container.size());
   return path;
 }
 
@@ -102,7 +134,7 @@ bool has(const ParameterName& name, std::string_view word) {
 
 std::vector<ParameterName> parameter_names(const std::vector<std::string>& paths) {
   const size_t prefix = common_prefix(paths);
-  const std::set<std::string> containers = layer_containers(paths);
+  const std::map<std::string, std::string> containers = layer_containers(paths);
   std::vector<ParameterName> names;
   for (const std::string& path : paths) {
     ParameterName name;
@@ -137,7 +169,7 @@ bool roles_differ(const ParameterName& a, const ParameterName& b) {
 std::string role_of(const ParameterName& name) {
   for (const std::string_view word : {"q", "k", "v", "gate", "up", "down"})
     if (has(name, word)) return std::string(word);
-  return "";
+  return name.kind == "mean" || name.kind == "variance" ? name.kind : "";
 }
 
 double likeness(const ParameterName& a, const ParameterName& b) {
