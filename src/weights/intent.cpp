@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "weights/numbered.hpp"
+#include "weights/ordered.hpp"
 
 namespace parity {
 namespace {
@@ -81,7 +82,7 @@ class Intents {
         static_cast<double>(same) >= kSameNames * static_cast<double>(std::min(reference.size(), candidate.size()));
     vote();
     pair_forms();
-    if (!literal_) find_ordered();
+    if (!literal_) ordered_ = ordered_places(reference, candidate, held);
   }
 
   std::vector<Intent> run() {
@@ -94,8 +95,7 @@ class Intents {
   void vote() {
     std::vector<double> mine(reference_.size(), 0), theirs(candidate_.size(), 0);
     for (const UnitMatch& h : held_) ++mine[h.reference], ++theirs[h.candidate];
-    std::map<int, double> offsets;
-    double all = 0;
+    std::vector<std::map<int, double>> offsets;  // by position among a name's numbers
     const auto count = [&](const UnitMatch& h, double weight) {
       const Unit &r = reference_[h.reference], &c = candidate_[h.candidate];
       form_votes_.add(forms_[0].of[h.reference], forms_[1].of[h.candidate], weight);
@@ -104,15 +104,20 @@ class Intents {
         parent_votes_.add(parents_[0].of[h.reference], parents_[1].of[h.candidate], weight);
       }
       const auto &a = r.name.tokens.blocks, &b = c.name.tokens.blocks;
-      if (a.empty() || a.size() != b.size()) return;
-      offsets[b[0] - a[0]] += weight;
-      all += weight;
+      if (a.size() != b.size()) return;
+      if (offsets.size() < a.size()) offsets.resize(a.size());
+      for (size_t i = 0; i < a.size(); ++i) offsets[i][b[i] - a[i]] += weight;
     };
     for (const UnitMatch& h : held_) count(h, 1 / (mine[h.reference] * theirs[h.candidate]));
     for (const UnitMatch& h : similar_) count(h, kSimilarVote);
     if (literal_) return;  // equal names do not count from another number
-    for (const auto& [offset, weight] : offsets)
-      if (weight > 0.5 * all) offset_ = offset;
+    for (const std::map<int, double>& votes : offsets) {
+      double all = 0;
+      for (const auto& [offset, weight] : votes) all += weight;
+      offsets_.push_back(0);
+      for (const auto& [offset, weight] : votes)
+        if (2 * weight > all) offsets_.back() = offset;
+    }
   }
 
   bool literal_pair(int fr, int fc) const {
@@ -170,38 +175,6 @@ class Intents {
     }
   }
 
-  // Where one side counts its layers with one number and the other with two: names that are equal but
-  // for their numbers hold one another's contents, each one's once, and in the order of the numbers.
-  void find_ordered() {
-    std::vector<std::vector<size_t>> mine(reference_.size()), theirs(candidate_.size());
-    for (const UnitMatch& h : held_)
-      mine[h.reference].push_back(h.candidate), theirs[h.candidate].push_back(h.reference);
-    const auto one = [&](size_t r) {
-      return mine[r].size() == 1 && theirs[mine[r][0]].size() == 1 && !reference_[r].slice &&
-             !candidate_[mine[r][0]].slice;
-    };
-    std::map<std::string, std::map<std::vector<int64_t>, size_t>> groups;
-    for (size_t r = 0; r < reference_.size(); ++r) {
-      const Numbered name = numbered(reference_[r].name.path);
-      groups[name.words].emplace(name.numbers, r);
-    }
-    for (const auto& [words, group] : groups) {
-      if (group.size() < 2) continue;
-      if (!std::ranges::all_of(group, [&](const auto& unit) { return one(unit.second); })) continue;
-      std::vector<std::vector<int64_t>> own, in_turn;  // numbers: of the group, and of those that hold it
-      std::map<std::vector<int64_t>, size_t> holders;
-      std::set<std::string> their_words;
-      for (const auto& [numbers, r] : group) {
-        const Numbered name = numbered(candidate_[mine[r][0]].name.path);
-        own.push_back(numbers), in_turn.push_back(name.numbers);
-        holders.emplace(name.numbers, mine[r][0]), their_words.insert(name.words);
-      }
-      const bool ascending = std::ranges::is_sorted(in_turn), equal = std::ranges::is_permutation(own, in_turn);
-      if (their_words.size() > 1 || holders.size() < group.size() || !(ascending || equal)) continue;
-      for (const auto& [numbers, r] : group) ordered_[r] = equal ? holders.at(numbers) : mine[r][0];
-    }
-  }
-
   std::string evidence(size_t r, size_t c) const {
     if (reference_[r].name.path == candidate_[c].name.path) return "equal names";
     if (reference_[r].name.plain == candidate_[c].name.plain) return "names equal but for the leaf's word";
@@ -214,8 +187,10 @@ class Intents {
     const Intent by_names = intent_by_names(r);
     const auto ordered = ordered_.find(r);
     if (ordered == ordered_.end()) return by_names;
-    if (by_names.candidate && words(*by_names.candidate) != words(ordered->second)) return by_names;
-    return {ordered->second, false, evidence(r, ordered->second)};
+    const Place& place = ordered->second;
+    if (by_names.candidate && words(*by_names.candidate) != place.words) return by_names;
+    if (!place.candidate) return {};
+    return {*place.candidate, false, evidence(r, *place.candidate)};
   }
 
   std::string words(size_t c) const { return numbered(candidate_[c].name.path).words; }
@@ -234,7 +209,7 @@ class Intents {
     const auto& siblings = forms_[0].units[form->first];
     std::vector<int> wanted = unit.name.tokens.blocks;
     const bool comparable = candidate_[units[0]].name.tokens.blocks.size() == wanted.size();
-    if (!wanted.empty()) wanted[0] += offset_;
+    for (size_t i = 0; i < std::min(wanted.size(), offsets_.size()); ++i) wanted[i] += offsets_[i];
     std::vector<size_t> fitting;
     for (const size_t c : units)
       if (!comparable || candidate_[c].name.tokens.blocks == wanted) fitting.push_back(c);
@@ -258,9 +233,9 @@ class Intents {
   std::unordered_map<std::string, size_t> by_plain_;
   Votes form_votes_, module_votes_, parent_votes_;
   std::map<int, std::pair<int, double>> paired_;  // reference form -> candidate form, score
-  std::map<size_t, size_t> ordered_;              // reference unit -> candidate unit
+  std::map<size_t, Place> ordered_;               // by reference unit
   bool literal_ = false;
-  int offset_ = 0;
+  std::vector<int> offsets_;  // candidate's numbers of layers, outermost first, less the reference's
 };
 
 }  // namespace

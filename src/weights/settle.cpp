@@ -145,7 +145,7 @@ class Settler {
       return;  // perhaps another free one is equal
     Outcome& out = all_.outcomes[r];
     const size_t c = *intent.candidate;
-    if (!intent.same_name && unlike_scalars(r, c)) return;
+    if (!intent.same_name && (unlike_scalars(r, c) || anothers_place(r, c))) return;
     out.candidate = c;
     out.evidence = intent.evidence;
     out.settled = true;
@@ -175,6 +175,14 @@ class Settler {
     if (!all_.holders[r].empty())
       out.fault->detail +=
           fmt::format("; its content lies in {}", path_of(all_.theirs(all_.units.held[all_.holders[r][0]].candidate)));
+  }
+
+  // `c` holds another parameter that names put there too: that likeness of names says so for `r` was a guess.
+  bool anothers_place(size_t r, size_t c) const {
+    return std::ranges::any_of(all_.owners[c], [&](size_t h) {
+      const size_t p = all_.units.held[h].reference;
+      return p != r && intents_[p].candidate == c;
+    });
   }
 
   // One number each, of another class and another value (a count of batches, an exported graph's constant): no name but
