@@ -12,14 +12,19 @@
 namespace parity {
 namespace {
 
-// Numbers that stand as a component or behind a '_' or '-': "h.3.", "layers_3", "Qcur-3".
+// Numbers that stand as a component or behind a '_' or '-': "h.3.", "layers_3", "Qcur-3"; and those that end a word in
+// front of a module and what it holds: "stage3.attn.q". Nearer to the end they tell siblings apart: "fc1.weight".
 std::vector<NumberInText> numbers(const std::string& text) {
   std::vector<NumberInText> found = numbers_in(text);
+  const size_t leaf = text.find_last_of("./"),
+               module = leaf == 0 || leaf == text.npos ? 0 : text.find_last_of("./", leaf - 1);
   std::erase_if(found, [&](const NumberInText& number) {
     const auto [begin, length] = number;
     const size_t end = begin + length;
-    const bool opens = begin == 0 || std::string_view("./_-[").find(text[begin - 1]) != std::string_view::npos;
-    const bool closes = end == text.size() || std::string_view("./] ").find(text[end]) != std::string_view::npos;
+    const bool glued = module != text.npos && end <= module;
+    const bool opens = begin == 0 || glued || std::string_view("./_-[").find(text[begin - 1]) != std::string_view::npos;
+    const bool closes =
+        end == text.size() || std::string_view(glued ? "./_] " : "./] ").find(text[end]) != std::string_view::npos;
     return !opens || !closes;
   });
   return found;
