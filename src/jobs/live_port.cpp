@@ -37,11 +37,13 @@ void LivePort::take() {
   {
     const std::lock_guard lock(mutex_);
     head_ = stream.head();
+    tell_how_far();
   }
   while (auto tensor = stream.next())
     if (tensor->role == "output") add(std::move(*tensor));
   const std::lock_guard lock(mutex_);
   complete_ = stream.complete();
+  connection->hang_up();  // a program that was told how far it may go waits for this
 }
 
 void LivePort::add(StreamedTensor tensor) {
@@ -64,6 +66,24 @@ bool LivePort::receive(std::vector<CandidateTensor>& to, std::chrono::millisecon
   std::move(waiting_.begin(), waiting_.end(), std::back_inserter(to));
   waiting_.clear();
   return !over_;
+}
+
+void LivePort::let_ahead(size_t outputs) {
+  const std::lock_guard lock(mutex_);
+  if (let_ == outputs) return;
+  let_ = outputs;
+  tell_how_far();
+}
+
+// A program of an earlier version would take any line for one that tells it to stop.
+void LivePort::tell_how_far() const {
+  if (!connection_ || !let_ || over_ || !head_.is_object() || !head_.contains("waits")) return;
+  connection_->send(nlohmann::json{{"e", "ahead"}, {"outputs", fmt::format("{}", *let_)}}.dump() + "\n");
+}
+
+bool LivePort::connected() {
+  const std::lock_guard lock(mutex_);
+  return connection_ != nullptr;
 }
 
 void LivePort::stop(const std::string& path, const std::string& diagnosis) {

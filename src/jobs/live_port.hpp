@@ -6,6 +6,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -32,11 +33,17 @@ class LivePort {
   /// Throws Error for bytes that are no stream.
   bool receive(std::vector<CandidateTensor>& to, std::chrono::milliseconds most);
 
+  /// Lets the program write so many outputs in all before it waits to be let further. One that this is never called for
+  /// need not wait, nor one whose stream does not say that it would.
+  void let_ahead(size_t outputs);
+
   /// Tells the program to stop, and why.
   void stop(const std::string& path, const std::string& diagnosis);
   /// Waits no longer, for a program or its tensors.
   void hang_up();
 
+  /// Has a program connected?
+  bool connected();
   /// Once `receive` gave false: how the stream began (null: nobody came), and whether it came to its end.
   const nlohmann::json& head() const { return head_; }
   bool complete() const { return complete_; }
@@ -45,6 +52,7 @@ class LivePort {
   void take();  // all of it; throws
   void run();   // the thread: takes, and notes how it ended
   void add(StreamedTensor tensor);
+  void tell_how_far() const;  // under the mutex
 
   Listener listener_;
   std::atomic<bool> given_up_ = false;
@@ -54,6 +62,7 @@ class LivePort {
   std::vector<CandidateTensor> waiting_;
   nlohmann::json head_;
   std::exception_ptr problem_;
+  std::optional<size_t> let_;  // outputs
   bool complete_ = false, over_ = false;
   std::thread thread_;
 };

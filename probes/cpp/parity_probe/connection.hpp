@@ -11,8 +11,11 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -96,10 +99,15 @@ class Connection {
     }
   }
 
-  /// Looks, without waiting, whether the listener said to stop. Throws as `send`.
+  /// Looks, without waiting, what the listener says. Throws as `send`.
   void listen() {
     char more[4096];
-    while (answer_.find('\n') == std::string::npos && answer_.size() < kMostAnswer) {
+    while (true) {
+      if (const std::size_t end = answer_.find('\n'); end != std::string::npos || answer_.size() >= kMostAnswer) {
+        take(answer_.substr(0, end));
+        answer_.erase(0, end + 1);
+        continue;
+      }
       const ssize_t got = recv(socket_.number(), more, sizeof more, MSG_DONTWAIT);
       if (got < 0 && errno == EINTR) continue;
       if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
@@ -107,18 +115,35 @@ class Connection {
       if (got == 0) throw Error(path_ + ": parity-check watch has ended" + kAdvice);
       answer_.append(more, static_cast<std::size_t>(got));
     }
-    const auto said = Answer::strings_of(answer_.substr(0, answer_.find('\n')));
-    if (!said || said->count("path") == 0 || said->count("diagnosis") == 0)
-      throw Error(path_ + ": what listens there is not parity-check watch; give the address that it prints");
-    throw Stopped(path_, said->at("path"), said->at("diagnosis"));
+  }
+
+  /// Before output number `output`, from 0: waits while a listener that judges in step with this program has not let it
+  /// so far. Throws as `send`.
+  void wait_to_be_let(std::uint64_t output) {
+    if (output == 0) wait_for_bytes(kFirstWord);
+    for (listen(); let_ && output >= *let_; listen()) wait_for_bytes(-1);
+  }
+
+  /// After the last byte. What a listener says to a socket that is closed ends the connection, also before it has read
+  /// everything: one that says more than to stop is waited for.
+  void end() {
+    if (let_) {
+      shutdown(socket_.number(), SHUT_WR);
+      char more[4096];
+      while (wait_for_bytes(kLastWord) && recv(socket_.number(), more, sizeof more, MSG_DONTWAIT) > 0) {
+      }
+    }
+    hang_up();
   }
 
   /// The listener sees the end of the stream.
   void hang_up() { socket_ = Socket(); }
 
  private:
-  static constexpr std::chrono::seconds kPatience{10};              // to be let in
-  static constexpr std::size_t kMostAnswer = std::size_t{1} << 20;  // bytes of a stop line
+  static constexpr std::chrono::seconds kPatience{10};  // to be let in
+  static constexpr int kFirstWord = 100;                // milliseconds: one that judges in step answers the first line
+  static constexpr int kLastWord = 10000;               // milliseconds
+  static constexpr std::size_t kMostAnswer = std::size_t{1} << 20;  // bytes of a line
   static constexpr const char* kAdvice = "; nothing more is sent: start it and this program again";
 #ifdef MSG_NOSIGNAL
   static constexpr int kNoSignal = MSG_NOSIGNAL;  // a listener that has gone must not kill this program
@@ -129,6 +154,25 @@ class Connection {
   struct Free {
     void operator()(addrinfo* list) const { freeaddrinfo(list); }
   };
+
+  // A line of the listener's: how far this program may go, or that it must stop.
+  void take(const std::string& line) {
+    const auto said = Answer::strings_of(line);
+    const auto has = [&](const char* name) { return said && said->count(name) > 0; };
+    if (has("outputs")) {
+      let_ = std::strtoull(said->at("outputs").c_str(), nullptr, 10);
+      return;
+    }
+    if (!has("path") || !has("diagnosis"))
+      throw Error(path_ + ": what listens there is not parity-check watch; give the address that it prints");
+    throw Stopped(path_, said->at("path"), said->at("diagnosis"));
+  }
+
+  // False: none came within so many milliseconds (-1: any number).
+  bool wait_for_bytes(int milliseconds) const {
+    pollfd watched{socket_.number(), POLLIN, 0};
+    return poll(&watched, 1, milliseconds) > 0;
+  }
 
   [[noreturn]] void fail(int problem) const {
     throw Error(path_ + ": parity-check watch is gone (" + std::strerror(problem) + ")" + kAdvice);
@@ -176,7 +220,8 @@ class Connection {
 
   const std::string path_;
   Socket socket_;
-  std::string answer_;  // what the listener said so far
+  std::string answer_;                // what the listener said and nobody took
+  std::optional<std::uint64_t> let_;  // outputs that may be written; none: any number
 };
 
 }  // namespace parity::probe

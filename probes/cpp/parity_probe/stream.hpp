@@ -2,9 +2,9 @@
 // Writer("parity://HOST:PORT"). The messages (parity-stream/1) are those of Python's Writer, which
 // probes/python/parity_probe/stream.py lists. Private to parity_probe.hpp.
 //
-// There is no queue and no thread: a write sends its tensor from where it lies and waits while the listener is busy, so
-// that the program is ahead of it by the socket's buffers at most, what was written before the program died has been
-// sent, and a stop is thrown by the very next write.
+// There is no queue and no thread: a write sends its tensor from where it lies, so that what was written before the
+// program died has been sent, and a stop is thrown by the very next write. The program is ahead of the listener by the
+// socket's buffers, or by as many outputs as one that judges in step with it says.
 #pragma once
 #include <unistd.h>
 
@@ -29,9 +29,10 @@ class Stream final : public Sink {
   /// Connects. Throws Error when nothing listens there, std::invalid_argument for a level that stores no values.
   Stream(const std::string& path, const Options& options)
       : connection_(checked(path, options)), exceptions_(std::uncaught_exceptions()) {
-    std::string hello = "{\"e\":\"hello\",\"format\":\"parity-stream/1\",\"level\":\"module\",\"producer\":" +
-                        quoted(options.producer) + ",\"model\":" + quoted(options.model) +
-                        ",\"provenance\":" + provenance(options.config) + "}";
+    std::string hello =
+        "{\"e\":\"hello\",\"format\":\"parity-stream/1\",\"waits\":true,\"level\":\"module\",\"producer\":" +
+        quoted(options.producer) + ",\"model\":" + quoted(options.model) +
+        ",\"provenance\":" + provenance(options.config) + "}";
     std::replace(hello.begin(), hello.end(), '\n', ' ');  // of a configuration laid out on several lines
     send(std::move(hello));
   }
@@ -59,6 +60,7 @@ class Stream final : public Sink {
     require_open();
     const int call = calls_[{std::string(path), role}]++;
     attempt([&] {
+      if (role == Role::output) connection_.wait_to_be_let(outputs_++);
       const std::string key = std::to_string(next_++);
       std::string point = point_event(path, call, role, key, dtype, shape.vector()) + ",\"k\":\"" + key + "\"";
       if (!source.empty()) point += ",\"src\":" + quoted(source);
@@ -88,7 +90,10 @@ class Stream final : public Sink {
     const std::lock_guard lock(mutex_);
     if (std::exchange(closed_, true)) return;
     attempt([&] { send(complete ? "{\"e\":\"end\",\"complete\":true}" : "{\"e\":\"end\",\"complete\":false}"); });
-    connection_.hang_up();
+    if (failed_)
+      connection_.hang_up();
+    else
+      connection_.end();
     throw_failure();
   }
 
@@ -151,7 +156,7 @@ class Stream final : public Sink {
   const pid_t process_ = getpid();
   std::mutex mutex_;  // of everything below, and of what is sent
   std::map<std::pair<std::string, Role>, int> calls_;
-  std::uint64_t next_ = 0;
+  std::uint64_t next_ = 0, outputs_ = 0;
   bool closed_ = false, told_ = false;  // told: the program knows of the failure
   std::optional<Stopped> stop_;
   std::string failure_;              // written once, before failed_
