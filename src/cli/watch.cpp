@@ -15,8 +15,8 @@
 #include "core/error.hpp"
 #include "core/named.hpp"
 #include "core/progress.hpp"
+#include "jobs/live_judge.hpp"
 #include "jobs/live_port.hpp"
-#include "jobs/port_job.hpp"
 #include "jobs/sides.hpp"
 
 namespace parity::cli {
@@ -25,6 +25,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kLookAgain(100);  // whether the program was interrupted
+
+// Tensors that a port may be ahead of what is judged (--stop), or half as many as are judged: each look replays all that
+// came before, and so all looks together take three times as long as the last.
+constexpr size_t kAhead = 32;
 
 struct WatchOptions {
   CompareOptions compare;  // with the address in place of a candidate's file
@@ -41,23 +45,25 @@ struct Ending {
 
 class Watcher {
  public:
-  Watcher(Sides& sides, LivePort& port, const WatchOptions& options) : sides_(sides), port_(port), options_(options) {
-    job_.layer = options.compare.layer;
-    job_.diagnose = false;
+  Watcher(Sides& sides, LivePort& port, const WatchOptions& options)
+      : sides_(sides), port_(port), options_(options), judge_(sides, options.compare.layer) {
     if (!options.compare.map.empty()) sides_.map = read_map(options.compare.map);
   }
 
-  /// Until nothing more comes: takes what arrives and judges it, each time after at least as long as that took.
+  /// Until nothing more comes: takes what arrives and judges it, each time after at least as long as that took, or at
+  /// once where the port waits for it (--stop).
   Ending watch() {
     const Interruption interruption;
     std::vector<CandidateTensor>& tensors = sides_.candidate.tensors;
-    for (size_t judged = 0; port_.receive(tensors, kLookAgain);) {
+    size_t judged = 0;
+    for (let_ahead(judged); port_.receive(tensors, kLookAgain); let_ahead(judged)) {
       if (interruption.asked()) {
         ending_.interrupted = true;
         port_.hang_up();
         continue;
       }
-      if (ending_.divergence || tensors.size() == judged || Clock::now() < next_) continue;
+      const bool port_waits = options_.stop && tensors.size() >= ahead_of(judged);
+      if (ending_.divergence || tensors.size() == judged || (!port_waits && Clock::now() < next_)) continue;
       judged = tensors.size();
       judge();
     }
@@ -67,11 +73,21 @@ class Watcher {
   }
 
  private:
+  // What a port may have written when `judged` of it is judged.
+  static size_t ahead_of(size_t judged) { return judged + std::max(kAhead, judged / 2); }
+
+  void let_ahead(size_t judged) {
+    if (options_.stop) port_.let_ahead(ahead_of(judged));
+  }
+
   void judge() {
     const auto begin = Clock::now();
     if (any_named()) {
       named(
-          {options_.compare.reference, sides_.candidate.file.string()}, [&] { pair_and_judge(); },
+          {options_.compare.reference, sides_.candidate.file.string()},
+          [&] {
+            if (const auto row = judge_.first_divergence()) say(*row);
+          },
           options_.compare.map);
     }
     const auto end = Clock::now();
@@ -86,25 +102,6 @@ class Watcher {
         for (const CandidateTensor& tensor : sides_.candidate.tensors)
           if (tensor.path == target->candidate && tensor.call == target->call) return true;
     return false;
-  }
-
-  // Rows of what has arrived; what has not is missing from them, and no row says so. Pairs that were guessed may turn
-  // out otherwise once more is there: they wait for the end.
-  void pair_and_judge() {
-    const PortPairing pairing =
-        pair_recordings(*sides_.reference.dump, sides_.reference.program, sides_.candidate.tensors,
-                        &sides_.candidate.program, sides_.map ? &*sides_.map : nullptr);
-    if (pairing.pairs.empty()) return;
-    job_.go_on = [&](const JobResult& so_far) { return so_far.rows.size() < pairing.pairs.size(); };
-    Report report;
-    report.ops =
-        run_port_job(*sides_.reference.dump, sides_.reference.program, sides_.candidate.tensors, pairing, job_).rows;
-    std::erase_if(report.ops, [&](const OpResult& row) {
-      return std::none_of(pairing.pairs.begin(), pairing.pairs.end(), [&](const PortPair& pair) {
-        return static_cast<int64_t>(pair.boundary) == row.index && pair.confidence >= 1;
-      });
-    });
-    if (const OpResult* first = first_divergence(report)) say(*first);
   }
 
   void say(const OpResult& row) {
@@ -123,7 +120,7 @@ class Watcher {
   Sides& sides_;
   LivePort& port_;
   const WatchOptions& options_;
-  PortJobOptions job_;
+  LiveJudge judge_;
   Clock::time_point next_{};  // judging
   Ending ending_;
 };
@@ -163,7 +160,9 @@ int run_watch(WatchOptions options, const std::string& command_line) {
   }
   const Ending ending = Watcher(sides, port, options).watch();
   const size_t arrived = sides.candidate.tensors.size();
-  if (arrived == 0) throw Error(fmt::format("{}: no tensor arrived", compare.candidate));
+  if (arrived == 0)
+    throw Error(port.connected() ? fmt::format("{}: no tensor arrived", compare.candidate)
+                                 : fmt::format("nothing connected to {}", compare.candidate));
   OpenedSide candidate = std::move(sides.candidate);
   {
     ShareBar bar("pairing", compare.common.quiet);
@@ -188,7 +187,8 @@ void add_watch(CLI::App& app, Action& action, const std::string& command_line) {
                    "Where to wait for it (default 127.0.0.1:7077); port 0 takes a free one and prints it. Nobody who "
                    "can reach it is asked who he is")
       ->type_name("HOST:PORT");
-  command->add_flag("--stop", options->stop, "Stop the port at the first divergence");
+  command->add_flag("--stop", options->stop,
+                    "Stop the port at the first divergence; it waits where watch falls behind");
   command->add_option("--map", compare.map, "As for compare")->check(existing_file())->type_name("FILE");
   command->add_option("--layer", compare.layer, "As for compare")->type_name("GLOB");
   command->add_option("--out", compare.out, "Folder for the reports, as for compare")->type_name("DIR");
