@@ -26,8 +26,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kLookAgain(100);  // whether the program was interrupted
 
-// Tensors that a port may be ahead of what is judged (--stop), or half as many as are judged: each look replays all that
-// came before, and so all looks together take three times as long as the last.
+// Tensors that a port may be ahead of what is judged (--stop), or half as many as are judged: each look replays all
+// that came before, and so all looks together take three times as long as the last.
 constexpr size_t kAhead = 32;
 
 struct WatchOptions {
@@ -54,6 +54,10 @@ class Watcher {
   /// once where the port waits for it (--stop).
   Ending watch() {
     const Interruption interruption;
+    if (!options_.compare.common.quiet) {
+      print("waiting for a port: parity_probe.Writer(\"{}\")\n", options_.compare.candidate);
+      std::fflush(stdout);
+    }
     std::vector<CandidateTensor>& tensors = sides_.candidate.tensors;
     size_t judged = 0;
     for (let_ahead(judged); port_.receive(tensors, kLookAgain); let_ahead(judged)) {
@@ -154,10 +158,6 @@ int run_watch(WatchOptions options, const std::string& command_line) {
   LivePort port(options.listen);
   compare.candidate = "parity://" + port.address();
   sides.candidate.file = compare.candidate;
-  if (!compare.common.quiet) {
-    print("waiting for a port: parity_probe.Writer(\"{}\")\n", compare.candidate);
-    std::fflush(stdout);
-  }
   const Ending ending = Watcher(sides, port, options).watch();
   const size_t arrived = sides.candidate.tensors.size();
   if (arrived == 0)

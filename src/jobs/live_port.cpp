@@ -43,7 +43,7 @@ void LivePort::take() {
     if (tensor->role == "output") add(std::move(*tensor));
   const std::lock_guard lock(mutex_);
   complete_ = stream.complete();
-  connection->hang_up();  // a program that was told how far it may go waits for this
+  if (is_let()) connection->hang_up();  // which it waits for
 }
 
 void LivePort::add(StreamedTensor tensor) {
@@ -76,9 +76,11 @@ void LivePort::let_ahead(size_t outputs) {
 }
 
 // A program of an earlier version would take any line for one that tells it to stop.
+bool LivePort::is_let() const { return connection_ && let_ && head_.is_object() && head_.contains("waits"); }
+
 void LivePort::tell_how_far() const {
-  if (!connection_ || !let_ || over_ || !head_.is_object() || !head_.contains("waits")) return;
-  connection_->send(nlohmann::json{{"e", "ahead"}, {"outputs", fmt::format("{}", *let_)}}.dump() + "\n");
+  if (is_let() && !over_)
+    connection_->send(nlohmann::json{{"e", "ahead"}, {"outputs", fmt::format("{}", *let_)}}.dump() + "\n");
 }
 
 bool LivePort::connected() {

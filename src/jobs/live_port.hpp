@@ -52,7 +52,8 @@ class LivePort {
   void take();  // all of it; throws
   void run();   // the thread: takes, and notes how it ended
   void add(StreamedTensor tensor);
-  void tell_how_far() const;  // under the mutex
+  bool is_let() const;        // under the mutex
+  void tell_how_far() const;  // the same
 
   Listener listener_;
   std::atomic<bool> given_up_ = false;

@@ -120,8 +120,11 @@ class Connection {
   /// Before output number `output`, from 0: waits while a listener that judges in step with this program has not let it
   /// so far. Throws as `send`.
   void wait_to_be_let(std::uint64_t output) {
-    if (output == 0) wait_for_bytes(kFirstWord);
-    for (listen(); let_ && output >= *let_; listen()) wait_for_bytes(-1);
+    if (output == 0 && wait_for_bytes(kFirstWord)) listen();
+    while (let_ && output >= *let_) {
+      wait_for_bytes(-1);
+      listen();
+    }
   }
 
   /// After the last byte. What a listener says to a socket that is closed ends the connection, also before it has read

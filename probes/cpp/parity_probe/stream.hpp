@@ -89,7 +89,7 @@ class Stream final : public Sink {
   void close(bool complete) override {
     const std::lock_guard lock(mutex_);
     if (std::exchange(closed_, true)) return;
-    attempt([&] { send(complete ? "{\"e\":\"end\",\"complete\":true}" : "{\"e\":\"end\",\"complete\":false}"); });
+    attempt([&] { send_last(complete ? "{\"e\":\"end\",\"complete\":true}" : "{\"e\":\"end\",\"complete\":false}"); });
     if (failed_)
       connection_.hang_up();
     else
@@ -118,6 +118,13 @@ class Stream final : public Sink {
     connection_.send(message.data(), message.size());
     connection_.send(data, size);
     connection_.listen();
+  }
+
+  // Nothing is heard behind it: a listener that has read it may go.
+  void send_last(std::string message) {
+    message += '\n';
+    connection_.listen();
+    connection_.send(message.data(), message.size());
   }
 
   // The first failure ends the stream, so that no tensor is missing from one that calls itself complete. The program is

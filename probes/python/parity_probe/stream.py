@@ -69,7 +69,8 @@ class StreamFile:
         if self.closed:
             return
         try:
-            self._send({"e": "end", "complete": bool(complete)})
+            self._listen()
+            self._send({"e": "end", "complete": bool(complete)}, last=True)
             self._wait_for_the_end()
         finally:
             self.abandon()
@@ -80,7 +81,8 @@ class StreamFile:
             self.closed = True
             self._socket.close()
 
-    def _send(self, message, raw=None):
+    def _send(self, message, raw=None, last=False):
+        """`last`: nothing is heard behind it; a listener that has read it may go."""
         line = (json.dumps(message, separators=(",", ":"), allow_nan=False) + "\n").encode()
         try:
             self._socket.sendall(line)
@@ -89,13 +91,13 @@ class StreamFile:
         except OSError as e:
             self._listen()
             raise Error(f"{self.path}: parity-check watch is gone ({e.strerror or e})") from e
-        self._listen()
+        if not last:
+            self._listen()
 
     def _wait_to_be_let(self):
         """Waits while the listener has not let the program so far. Raises as _listen."""
-        if self._outputs == 0:
-            self._has_bytes(FIRST_WORD)
-        self._listen()
+        if self._outputs == 0 and self._has_bytes(FIRST_WORD):
+            self._listen()
         while self._let is not None and self._outputs >= self._let:
             self._has_bytes(None)
             self._listen()
