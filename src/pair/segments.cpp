@@ -103,9 +103,11 @@ std::string kind_of(const Program& program, const Segment& segment) {
   if (segment.attention) return "attention";
   if (segment.identity()) return "copy";
   if (segment.products > 1) return "";
+  const auto has = [&](std::string_view kind) {
+    return std::ranges::any_of(segment.ops, [&](size_t op) { return program.ops[op].kind == kind; });
+  };
   for (const Named& named : kNames)
-    for (const size_t op : segment.ops)
-      if (program.ops[op].kind == named.op) return std::string(named.kind);
+    if (has(named.op) && (named.op != "tanh" || has("pow"))) return std::string(named.kind);  // else a gate's tanh
   if (!segment.arithmetic)
     return std::any_of(segment.ops.begin(), segment.ops.end(),
                        [&](size_t op) { return program.ops[op].kind == "_to_copy"; })

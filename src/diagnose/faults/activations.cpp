@@ -144,6 +144,7 @@ void another_function(const ProgramIndex& program, int index, std::string_view k
   if (kind == "silu") {
     instead(program, index, "activation", "GELU for SiLU", erf_form, to);
     instead(program, index, "activation", "GELU (tanh) for SiLU", tanh_form, to);
+    instead(program, index, "activation", "x sigmoid(1.702 x) for SiLU", sigmoid_form, to);
     instead(program, index, "activation", "ReLU for SiLU", relu, to);
     instead(program, index, "activation", "sigmoid for SiLU", sigmoid, to);
   }

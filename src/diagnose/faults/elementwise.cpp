@@ -118,18 +118,19 @@ void product(const ProgramIndex& program, int index, Hypotheses& to) {
     });
 }
 
-// Does a value scale or shift one at least as large, on its own or with 1 added? What is neither shift nor scale
-// (halves of a rotation, of a sinusoid) is joined again or meets smaller tables.
-bool modulates(const ProgramIndex& program, int64_t id, int steps = 4) {
+// Does a value shift one at least as large? Scales do so with 1 added, and then multiply it. What is neither (halves of
+// a rotation, of a sinusoid) is joined again or meets smaller tables.
+bool shifts(const ProgramIndex& program, int64_t id, int steps = 4) {
   for (const int reader : program.consumers(id)) {
     const Op& op = program.op(reader);
     if ((op.kind == "mul" || op.kind == "add" || op.kind == "addcmul") && program.reads(reader).size() > 1) {
+      const bool adds = op.kind == "add" || (op.kind == "addcmul" && program.argument(reader, 0) == id);
       for (const int64_t other : program.reads(reader))
-        if (other != id && elements(program, other) >= elements(program, id)) return true;
+        if (adds && other != id && elements(program, other) >= elements(program, id)) return true;
       continue;
     }
     const bool passes = op.view || op.kind == "_to_copy" || op.kind == "add" || op.kind == "clone";
-    if (passes && steps > 0 && !op.outputs.empty() && op.outputs[0] && modulates(program, op.outputs[0]->id, steps - 1))
+    if (passes && steps > 0 && !op.outputs.empty() && op.outputs[0] && shifts(program, op.outputs[0]->id, steps - 1))
       return true;
   }
   return false;
@@ -142,7 +143,7 @@ const char* exchange_name(const ProgramIndex& program, int index, const Value& o
   if (one.elements() == 1) return "wrong entry";
   const std::string& kind = program.op(index).kind;
   if ((kind == "chunk" || kind == "split") && program.number(index, 2).value_or(0) == 0) return "batch order";
-  return modulates(program, one.id) || modulates(program, other.id) ? "shift and scale swapped" : "channel order";
+  return shifts(program, one.id) || shifts(program, other.id) ? "shift and scale swapped" : "channel order";
 }
 
 // Chunks of one tensor handed out in another order.

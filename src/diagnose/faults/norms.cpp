@@ -216,9 +216,26 @@ void norm_of_channels(const ProgramIndex& program, int index, Hypotheses& to) {
   if (program.argument(index, 2) >= 0) norm_bias(program, index, to);
 }
 
+// LayerNorm for RMSNorm, written out: x / rms(x), of x less its mean.
+void centred(const ProgramIndex& program, int mean, Hypotheses& to) {
+  const int square = program.producer(program.argument(mean, 0)), root = program.ahead(mean, "rsqrt", 3);
+  if (square < 0 || root < 0 || program.argument(square, 0) < 0) return;
+  const auto less_mean = [](OpCall& call) {
+    const at::Tensor self = call.tensor("self");
+    call.set("self", self - self.mean(-1, true));
+    return call.run_again();
+  };
+  FaultHypothesis h{"norm with mean", "the mean is subtracted", program.place(mean)};
+  for (const int reader : program.consumers(program.argument(square, 0)))
+    if (reader == square || (reader > root && program.op(reader).kind == "mul"))
+      h.deviation.rewrites[reader] = less_mean;
+  if (h.deviation.rewrites.size() == 2) to.push_back(std::move(h));
+}
+
 // The mean of squares under a root: over each head alone, or n - 1.
 void rms_mean(const ProgramIndex& program, int index, Hypotheses& to) {
   if (program.ahead(index, "rsqrt", 3) < 0) return;
+  centred(program, index, to);
   other_reduction(program, index, to);
   const Value* rows = program.value(program.argument(index, 0));
   if (rows != nullptr && rows->shape.size() > 3)
@@ -247,6 +264,11 @@ void rms_mean(const ProgramIndex& program, int index, Hypotheses& to) {
 }
 
 void fused_rms_norm(const ProgramIndex& program, int index, Hypotheses& to) {
+  add_fault(to, program, index, "norm with mean", "the mean is subtracted", [](OpCall& call) {
+    const at::Tensor input = call.tensor("input");
+    call.set("input", input - input.mean(-1, true));
+    return call.run_again();
+  });
   other_axes(program, index, false, to);
   if (program.argument(index, 2) >= 0) norm_gain(program, index, to);
 }
