@@ -129,6 +129,22 @@ TEST_CASE("names: queries that see no key, where another kernel gives them somet
   CHECK(said_of(lowest, at::zeros({1})).starts_with("queries that see no key (get zero"));
 }
 
+TEST_CASE("names: a mask that hides keys not wholly is no cast, however small what it lets through") {
+  at::manual_seed(9);
+  const at::Tensor q = at::randn({2, 4, 24, 16}), k = at::randn({2, 4, 24, 16}), v = at::randn({2, 4, 24, 16});
+  at::Tensor mask = at::zeros({2, 1, 24, 24});
+  mask[1].slice(2, 18).fill_(-INFINITY);  // padding of the second sample
+  const auto [result, sums] = at::_scaled_dot_product_flash_attention_for_cpu(q, k, v, 0, false, mask);
+  ProgramFile file("mask.h5");
+  file.op(kAttention, {ref(file.leaf(q)), ref(file.leaf(k)), ref(file.leaf(v)), 0.0, false}, {result, sums},
+          {{"attn_mask", ref(file.leaf(mask))}});
+  for (const double hidden : {-7, -8, -9, -10, -11}) {
+    const at::Tensor theirs = std::get<0>(
+        at::_scaled_dot_product_flash_attention_for_cpu(q, k, v, 0, false, mask.masked_fill(mask.isinf(), hidden)));
+    CHECK(diagnosis_of(file, theirs).find("by its size") == std::string::npos);
+  }
+}
+
 TEST_CASE("names: norms of channels without gain or bias, with other groups or another mean") {
   at::manual_seed(8);
   const at::Tensor x = at::randn({2, 8, 6, 6}) + 1, w = at::rand({8}) + .5, b = at::randn({8});

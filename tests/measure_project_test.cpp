@@ -62,6 +62,17 @@ TEST_CASE("project: transposed, complex and non-finite values, other shapes are 
   CHECK_THROWS_AS(project({value, base.t()}, base.t(), 1), Error);
 }
 
+TEST_CASE("project: do difference and direction lie in the same rows?") {
+  at::manual_seed(3);
+  const at::Tensor all = at::randn({200, 64}), other = at::randn({200, 64});
+  at::Tensor half = other.clone();
+  half.slice(0, 100).zero_();
+  CHECK(project(all, all, 1).rows_alike == doctest::Approx(1));
+  CHECK(project(all, other, 1).rows_alike > .97);
+  CHECK(project(half, all, 1).rows_alike == doctest::Approx(std::sqrt(.5)).epsilon(.02));
+  CHECK(project(half, (other - half), 1).rows_alike == 0);
+}
+
 TEST_CASE("towards zero: of what differs, the share that is smaller") {
   CHECK(share_towards_zero(tensor({1, -2, 3, 4}), tensor({1, -1, 4, 3.5})) == doctest::Approx(2. / 3));
   CHECK(share_towards_zero(tensor({1, 2}), tensor({1, 2})) == 0);

@@ -23,7 +23,7 @@ struct Finding : NamedChange {
   double free_size = 0;      // of a change of free size: what it changes before rounding, over the reference's norm
   double noise = 0;          // squared difference between valid arithmetics, of the candidate's
   bool fitted = false;       // of free size, below a rounding, and chosen by which elements round another way
-  bool by_elements = false;  // never named by its size alone
+  bool by_elements = false;  // never named by its size alone: of held numbers, or the difference lies in other rows
   bool more_exact = false;   // than the reference: fails nothing that is below every limit
   int rank = 0;              // the lowest is named among those that explain equally well
   double bitwise = -1;  // share of the candidate's elements that the changed program gives bitwise; -1: not measured

@@ -97,7 +97,7 @@ class Matcher {
     Finding f{h, h.gate, h.fixed_amplitude, fit({candidate_, base}, direction, white_too, h.statistics)};
     f.rank = h.rank;
     f.step = h.step;
-    f.by_elements = h.by_elements;
+    f.by_elements = h.by_elements || f.fit.rows_alike < kFitting.same_rows;
     f.more_exact = h.more_exact;
     f.noise = noise_ / difference_;
     const bool few = h.statistics == 0 && f.fit.elements < kFitting.few_elements;

@@ -22,6 +22,9 @@ struct FittingLimits {
   Constant parts{4, "cast placements named together at most: more explain any difference"};
   Constant whole_part{.35, "of a cast that is there its amplitude is 1 within this: others there and noise bend it"};
   Constant least_gain{.05, "of the squared difference: matching pursuit stops where no placement adds a twentieth"};
+  Constant same_rows{.75,
+                     "rows_alike of a difference and a cast that is told by its size alone: in half of the rows, where "
+                     "the cast is in all, gives .71; another draw of the same roundings over 16 elements a row .97"};
   Constant gross{4, "times the largest distance between valid arithmetics: other weights move a value of fp32 further"};
   Constant worth_a_null{2, "sigma: a direction below is never significant, whatever the valid arithmetics have of it"};
   Constant few_elements{3, "that carry the difference: two numbers point in the direction of many a change"};

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <numeric>
 
 #include "core/error.hpp"
 #include "measure/blocks.hpp"
@@ -171,10 +172,14 @@ Projection project(const Difference& difference, const Difference& direction, do
                 part = parts > 0 && n % parts == 0 ? n / parts : 0;
   const bool in_parts = part > row;
   const int64_t width = in_parts ? part : row;
-  std::vector<double> rows(!in_parts && width > 1 ? static_cast<size_t>(n / width) : 0);
+  std::vector<double> rows(!in_parts && width > 1 ? static_cast<size_t>(n / width) : 0), both(rows.size());
   std::vector<ProjectionSums> of_parts(in_parts ? static_cast<size_t>(parts) : 0);
   const auto keep = [&](int64_t i, const ProjectionSums& sums) {
-    in_parts ? void(of_parts[static_cast<size_t>(i)] = sums) : void(rows[static_cast<size_t>(i)] = sums[0]);
+    const auto at = static_cast<size_t>(i);
+    if (in_parts)
+      of_parts[at] = sums;
+    else
+      rows[at] = sums[0], both[at] = std::sqrt(sums[1] * sums[2]);
   };
   const auto [dg, gg, dd, fourth, products] = sums_over_rows(of, width, keep);
   Projection p;
@@ -185,6 +190,7 @@ Projection project(const Difference& difference, const Difference& direction, do
   p.z_rows = in_parts ? z_of_parts(of_parts) : rows.empty() ? INFINITY : z_of_rows(rows);
   p.explained = dd > 0 ? (2 * dg - gg) / dd : 0;
   p.correlation = dd > 0 ? dg / std::sqrt(dd * gg) : 0;
+  if (!both.empty() && dd > 0) p.rows_alike = std::accumulate(both.begin(), both.end(), 0.) / std::sqrt(gg * dd);
   p.size = reference_norm > 0 ? std::sqrt(gg) / reference_norm : 0;
   p.plain = {dd, dg, gg};
   return p;
