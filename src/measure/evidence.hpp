@@ -27,9 +27,9 @@ struct Projection {
   double correlation = 0;  // <d, g> / (||d|| ||g||)
   double size = 0;         // ||g|| / ||reference||
   double rows_alike = 1;   // do d and g lie in the same rows (last axis)? The Bhattacharyya coefficient of the rows'
-                          // shares of their squares: 1 if so, 0 where none has both
-  double elements = 0;  // how many elements, or parts, carry the difference: (sum d^2)^2 / sum d^4
-  SquaresLeft plain;    // without weights
+                           // shares of their squares: 1 if so, 0 where none has both
+  double elements = 0;     // how many elements, or parts, carry the difference: (sum d^2)^2 / sum d^4
+  SquaresLeft plain;       // without weights
 
   /// Fisher's transform of the correlation over sqrt(elements): how unlikely a direction that has nothing to do with
   /// the difference would fit as well. Unlike `z` it grows without limit when few elements fit wholly.
