@@ -48,7 +48,8 @@ WithoutPadding match_shapes(Sides& sides, const NameMap* map, std::vector<std::s
   if (!samples) samples = match_packed(reference.program, *reference.dump, port, tensors, paths, notes);
   if (!samples) tensors = match_calls(reference.program, *reference.dump, std::move(tensors), std::move(paths), notes);
   order_calls(reference.program, *reference.dump, tensors, map, notes);
-  order_samples({&reference.program, reference.dump.get()}, port, tensors, map, notes);
+  if (sides.candidate.ranks.empty())  // of a parallel run the mesh says which rank has which samples
+    order_samples({&reference.program, reference.dump.get()}, port, tensors, map, notes);
   PartBoundaries tokens = leave_out_padding(reference.program, *reference.dump, port, tensors, map, notes);
   broadcast(reference.program, *reference.dump, tensors, map);
   return {std::move(samples).value_or(PartBoundaries()), std::move(tokens)};
