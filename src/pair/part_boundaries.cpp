@@ -12,7 +12,7 @@ namespace {
 
 using json = nlohmann::json;
 
-struct Placed {
+struct PlacedPart {
   AxisPart part;  // of the whole
   Value value;
 };
@@ -96,7 +96,7 @@ class Parts {
   Value put_back(const Value& taken, const Value& whole, const PackedParts& packed) {
     const Value source = whole.key.empty() ? whole : inserter_.recorded(whole);
     const int64_t axis = std::max<int64_t>(packed.axis, 0);
-    std::vector<Placed> placed;
+    std::vector<PlacedPart> placed;
     int64_t begin = 0;
     for (const std::vector<AxisPart>& parts : packed.parts) {
       const Shape shape = cut(whole.shape, parts);
@@ -116,8 +116,8 @@ class Parts {
   }
 
   // The whole with these along an axis, and between them what it has itself.
-  Value around(const Value& whole, std::vector<Placed> placed) {
-    std::ranges::sort(placed, {}, [](const Placed& p) { return p.part.begin; });
+  Value around(const Value& whole, std::vector<PlacedPart> placed) {
+    std::ranges::sort(placed, {}, [](const PlacedPart& p) { return p.part.begin; });
     const AxisPart first = placed.front().part;
     const bool groups = in_groups(whole.shape, first);
     std::vector<Value> values;
