@@ -1,6 +1,8 @@
 """One name, one type, as a test. Usage: check_type_names.py ROOT
 
 - Two types of src/ and kernels/ that are not in an unnamed namespace have two names within their namespace.
+- A type in an unnamed namespace has no name that such a type of its folder has: where a unity build joins the two files, neither name is known any more, and which
+  files of a folder it joins changes with every new one.
 
 Of two types `A` of one namespace the linker keeps one destructor for both. Neither compiler nor linker says so, and optimised code works as long as each is
 inlined.
@@ -20,7 +22,7 @@ TYPE = re.compile(
 
 
 def types(text):
-    """(line number, namespace, name) of each type that other files could name."""
+    """(line number, namespace, name, is it in an unnamed namespace?) of each type outside of others."""
     namespaces = []
     code = check_sizes.code_of(text).splitlines()
     for number, (line, bare) in enumerate(zip(text.splitlines(), code), 1):
@@ -28,23 +30,30 @@ def types(text):
             namespaces.append(match[1])
         elif NAMESPACE_END.match(line) and namespaces:
             namespaces.pop()
-        elif (match := TYPE.match(bare)) and "" not in namespaces:
-            yield number, "::".join(namespaces), match[1]
+        elif match := TYPE.match(bare):
+            yield number, "::".join(filter(None, namespaces)), match[1], "" in namespaces
 
 
 def violations(root):
-    places, files = collections.defaultdict(list), 0
+    places, unnamed, files = collections.defaultdict(list), [], 0
     for top in ("src", "kernels"):
         for path in sorted((root / top).rglob("*")):
             if path.suffix in check_sizes.CPP:
                 files += 1
-                for number, namespace, name in types(path.read_text()):
-                    places[namespace, name].append(f"{path.relative_to(root)}:{number}")
+                for number, namespace, name, own in types(path.read_text()):
+                    place = f"{path.relative_to(root)}:{number}"
+                    if own:
+                        unnamed.append((place, path.parent.relative_to(root), (namespace, name)))
+                    else:
+                        places[namespace, name].append(place)
     if files < 10:
         yield f"only {files} source files found under {root}: nothing was checked"
     for (_, name), where in places.items():
         if len(where) > 1:
             yield f"{where[0]}: {name} is also the name of another type, {', '.join(where[1:])}"
+    for place, folder, type_name in unnamed:
+        if near := [other for other in places.get(type_name, []) if pathlib.Path(other.split(":")[0]).parent == folder]:
+            yield f"{place}: {type_name[1]} is also the name of a type that all files of its folder may know, {near[0]}"
 
 
 if __name__ == "__main__":
