@@ -121,9 +121,8 @@ class Divider {
     const bool fits = found_.of_port ? path.port.times > 1 && once * chunks == path.port.times && path.one_dtype
                                      : !found_.extents.empty() && once % found_.passes == 0;
     const auto known = [&](const auto& call) { return sides_.known.has_extents(call.second); };
-    if (!fits ||
-        (found_.anew ? std::ranges::all_of(path.port.shapes, known) : std::ranges::any_of(path.port.shapes, known)))
-      return;
+    if (!fits || (!found_.anew && std::ranges::any_of(path.port.shapes, known))) return;
+    if (found_.anew && std::ranges::all_of(path.port.shapes, known)) return otherwise_.push_back(&path);
     const Groups calls = calls_.of(once, once * chunks);
     const size_t before = found_.chunks.size();
     for (size_t i = 0; i < once; ++i) {
