@@ -5,6 +5,8 @@ import pytest
 import torch
 import transformers
 from spread_models import IDS, gpt2, judged, spread, vae
+from test_loops import as_port, last_alone
+from test_usual_layouts import channels_last
 
 PROMPT, NEXT = IDS[:, :8], IDS[:, 8:10]
 
@@ -28,23 +30,14 @@ def samples(model, file):
     return file
 
 
-def last_alone(path, array):
-    return array[:, -1:] if path == "lm_head" else array
-
-
 def test_last_tokens_on_both_sides(tmp_path):
     """As transformers' generate has them: of a prompt in chunks the last one's logits are those of the prompt."""
     model = gpt2()
     forward = model.forward
     model.forward = lambda *ids, **named: forward(*ids, **named, logits_to_keep=1)
     steps(model, tmp_path / "reference.h5", [PROMPT])
-    report, red = judged(tmp_path / "reference.h5", port(steps(gpt2(), tmp_path / "run.h5", PROMPT.split([5, 3], 1)), tmp_path / "port.h5"), tmp_path)
+    report, red = judged(tmp_path / "reference.h5", as_port(steps(gpt2(), tmp_path / "run.h5", PROMPT.split([5, 3], 1)), tmp_path / "port.h5", last_alone), tmp_path)
     assert report["verdict"] == "pass" and [op["call"] for op in report["ops"] if op["path"] == "lm_head"] == [0, 1, 2], red
-
-
-def port(recording, file, name=lambda _, path: path, layout=last_alone):
-    nameless.rewrite(recording, file, name, lambda path: not path.startswith("op "), layout)
-    return file
 
 
 RUNS = {"chunks": lambda model, file: steps(model, file, PROMPT.split([5, 3], 1)), "samples": samples}
@@ -58,13 +51,9 @@ def test_logits_of_the_last_token_of_each_call(run, wrong, tmp_path):
     model = gpt2()
     if wrong:
         model.lm_head.weight = torch.nn.Parameter(model.lm_head.weight.detach().roll(1, 0))
-    report, red = judged(tmp_path / "reference.h5", port(RUNS[run](model, tmp_path / "run.h5"), tmp_path / "port.h5"), tmp_path)
+    report, red = judged(tmp_path / "reference.h5", as_port(RUNS[run](model, tmp_path / "run.h5"), tmp_path / "port.h5", last_alone), tmp_path)
     assert [op["call"] for op in report["ops"] if op["path"] == "lm_head"] == [0, 1, 2]
     assert set(red) == ({"lm_head"} if wrong else set()) and report["counts"]["fail"] == 3 * wrong, red
-
-
-def channels_last(path, array):
-    return array.transpose(0, 2, 3, 1) if array.ndim == 4 else array
 
 
 def test_samples_in_calls_of_their_own_laid_out_otherwise(tmp_path):
@@ -73,7 +62,7 @@ def test_samples_in_calls_of_their_own_laid_out_otherwise(tmp_path):
     with torch.no_grad(), parity_probe.record(model, tmp_path / "run.h5"):
         for picture in pictures.split(1):
             model(picture)
-    report, red = judged(tmp_path / "reference.h5", port(tmp_path / "run.h5", tmp_path / "port.h5", layout=channels_last), tmp_path)
+    report, red = judged(tmp_path / "reference.h5", as_port(tmp_path / "run.h5", tmp_path / "port.h5", channels_last), tmp_path)
     assert report["verdict"] == "pass", red
     paths = {path for path, _, _ in nameless.boundaries(tmp_path / "reference.h5") if not path.startswith("op ")}
     assert {op["path"] for op in report["ops"]} >= paths, paths - {op["path"] for op in report["ops"]}
