@@ -9,7 +9,7 @@ import pathlib
 import re
 import sys
 
-ORDER = ["core", "kernels", "dump", "trace", "onnx", "ops", "models", "measure", "pair", "diagnose", "judge", "jobs", "pipeline", "video", "report", "gate", "export", "weights", "selftest", "bench", "cli"]
+ORDER = ["core", "kernels", "dump", "trace", "onnx", "ops", "models", "measure", "pair", "calls", "ranks", "diagnose", "judge", "jobs", "pipeline", "video", "report", "gate", "export", "weights", "selftest", "bench", "cli"]
 HOMES = {"hdf5.h": "dump", "H5public.h": "dump", "zip.h": "dump", "openssl/": "dump", "opencv2/": "video", "libavcodec/": "video", "libavformat/": "video",
          "libswscale/": "video", "CLI/": "cli", "onnx/onnx": "onnx", "google/protobuf/": "onnx", "cuda_runtime": "kernels", "hwy/": "kernels"}
 WITHOUT_TENSORS = ("core", "judge", "report", "gate")

@@ -22,7 +22,7 @@ sys.exit(int(os.environ["STATUS"]))
 def main():
     with tempfile.TemporaryDirectory() as folder:
         tree, calls = pathlib.Path(folder) / "tree", pathlib.Path(folder) / "calls"
-        for name in ("measure", "pair", "diagnose", "judge", "jobs", "trace"):
+        for name in ("measure", "pair", "calls", "ranks", "diagnose", "judge", "jobs", "trace"):
             (tree / "src" / name).mkdir(parents=True)
             (tree / "src" / name / "a.cpp").write_text(name)
         (tree / "src" / "selftest").mkdir()
@@ -49,7 +49,7 @@ def main():
         status, call = run(0, "--sample", "7")
         assert status == 0 and f"--sample 7 --against {score}" in call, call
         assert run(1, "--sample", "7")[0] == 1, "a fault that the sample lost is not red"
-        for name in ("measure", "pair", "diagnose", "judge", "jobs", "trace"):
+        for name in ("measure", "pair", "calls", "ranks", "diagnose", "judge", "jobs", "trace"):
             file = tree / "src" / name / "a.cpp"
             file.write_text("other")
             status, call = run(0)

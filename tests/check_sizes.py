@@ -2,7 +2,7 @@
 
 - No C++ or Python file is longer than 300 lines.
 - No C++ function is longer than 40 lines, from the line of its name to its closing brace.
-- src/judge, src/pair, src/diagnose, src/jobs and src/gate have their numbers in tables: a decimal literal (1.5, .05, 1e-6) stands in limits.hpp, limits.cpp or
+- src/judge, src/pair, src/calls, src/ranks, src/diagnose, src/jobs and src/gate have their numbers in tables: a decimal literal (1.5, .05, 1e-6) stands in limits.hpp, limits.cpp or
   constants.hpp, each with its origin, and nowhere else.
 """
 import pathlib
@@ -12,7 +12,7 @@ import sys
 FILE_LINES, FUNCTION_LINES = 300, 40
 FOLDERS = ("src", "kernels", "probes", "tests", "scripts")
 CPP, PYTHON = (".cpp", ".hpp", ".cu", ".h"), (".py",)
-NUMBERED = ("judge", "pair", "diagnose", "gate", "jobs")  # folders that decide
+NUMBERED = ("judge", "pair", "calls", "ranks", "diagnose", "gate", "jobs")  # folders that decide
 TABLES = ("limits.hpp", "limits.cpp", "constants.hpp")
 
 SKIPPED = re.compile(

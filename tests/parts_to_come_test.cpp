@@ -1,7 +1,7 @@
 // Which values of a port that still runs wait for others, by their shapes alone.
 #include <doctest/doctest.h>
 
-#include "pair/parts_to_come.hpp"
+#include "calls/parts_to_come.hpp"
 
 namespace parity {
 namespace {

@@ -4,9 +4,9 @@
 #include "diagnose/shard_dtypes.hpp"
 #include "diagnose/shard_faults.hpp"
 #include "dump/shard.hpp"
-#include "pair/join_shards.hpp"
-#include "pair/partial_sums.hpp"
 #include "program_file.hpp"
+#include "ranks/join_shards.hpp"
+#include "ranks/partial_sums.hpp"
 
 using namespace parity;
 using nlohmann::json;

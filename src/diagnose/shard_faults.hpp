@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/result.hpp"
-#include "pair/shards.hpp"
+#include "ranks/shards.hpp"
 
 namespace parity {
 

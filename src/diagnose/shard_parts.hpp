@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "pair/shards.hpp"
+#include "ranks/shards.hpp"
 
 namespace parity {
 

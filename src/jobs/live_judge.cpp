@@ -4,9 +4,9 @@
 #include <utility>
 #include <vector>
 
+#include "calls/parts_to_come.hpp"
 #include "jobs/port_job.hpp"
 #include "pair/layout_advice.hpp"
-#include "pair/parts_to_come.hpp"
 
 namespace parity {
 namespace {

@@ -18,7 +18,7 @@ class LiveJudge {
 
   /// The first row that differs in what has arrived, with the diagnosis that the comparison of it would have. What has
   /// not arrived is missing, and nothing is said about it; what more tensors may show to be right waits: parts
-  /// (pair/parts_to_come.hpp) and pairs that were guessed. Throws Error for unusable recordings.
+  /// (calls/parts_to_come.hpp) and pairs that were guessed. Throws Error for unusable recordings.
   std::optional<OpResult> first_divergence();
 
  private:

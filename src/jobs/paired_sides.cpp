@@ -4,14 +4,14 @@
 
 #include <utility>
 
-#include "pair/broadcast.hpp"
-#include "pair/call_order.hpp"
-#include "pair/chunks.hpp"
-#include "pair/last_tokens.hpp"
-#include "pair/packed_batch.hpp"
-#include "pair/padding.hpp"
-#include "pair/ragged_values.hpp"
-#include "pair/sample_order.hpp"
+#include "calls/broadcast.hpp"
+#include "calls/call_order.hpp"
+#include "calls/chunks.hpp"
+#include "calls/last_tokens.hpp"
+#include "calls/packed_batch.hpp"
+#include "calls/padding.hpp"
+#include "calls/ragged_values.hpp"
+#include "calls/sample_order.hpp"
 
 namespace parity {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "core/error.hpp"
 #include "core/glob.hpp"
-#include "pair/partial_sums.hpp"
+#include "ranks/partial_sums.hpp"
 
 namespace parity {
 namespace {

@@ -9,8 +9,8 @@
 #include "core/progress.hpp"
 #include "core/result.hpp"
 #include "pair/candidate.hpp"
-#include "pair/join_shards.hpp"
 #include "pair/port_pairing.hpp"
+#include "ranks/join_shards.hpp"
 #include "trace/extract.hpp"
 
 namespace parity {
@@ -33,8 +33,9 @@ struct OpenedSide {
 struct Sides {
   OpenedSide reference, candidate;
   std::optional<NameMap> map;
-  PortPairing pairing;     // of a reference with a program
-  bool rewritten = false;  // the reference's program was changed for this candidate (pair/last_tokens.hpp, padding.hpp)
+  PortPairing pairing;  // of a reference with a program
+  bool rewritten =
+      false;  // the reference's program was changed for this candidate (calls/last_tokens.hpp, padding.hpp)
   std::vector<std::string> warnings;  // interrupted recordings, differing configurations, guessed pairs
   bool sketched() const { return reference.sketched() || candidate.sketched(); }  // compared without replay
   bool replayable() const { return !reference.program.ops.empty() && !sketched(); }

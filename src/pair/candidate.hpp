@@ -10,7 +10,7 @@
 
 namespace parity {
 
-struct ShardedTensor;  // pair/shards.hpp
+struct ShardedTensor;  // ranks/shards.hpp
 
 struct CandidateTensor {
   std::string path;

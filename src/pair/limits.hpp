@@ -157,14 +157,6 @@ struct MovedLimits {
   Constant work{1e11, "multiplications, some 3 s on two cores: half of what trials may take"};
 };
 
-/// Calls in another order and padding, told by stored values (pair/call_order.cpp, pair/padding_lengths.cpp).
-struct CallLimits {
-  Constant any_order{8, "calls that may be in any order; more are a sampler's steps, in pairs at most"};
-  Constant paths{64, "paths looked at: before one that tells lie a time's embedding and what uses it"};
-  Constant telling{1 << 22, "elements of a value at most: what tells prompts apart is small, latents are not"};
-  Constant padded{8, "values, and tensors for each, that are looked at for padding: an embedding is among them"};
-};
-
 /// What running an op costs, in multiplications of a matrix product (pair/segments.cpp).
 struct WorkLimits {
   Constant element{32,
@@ -184,7 +176,6 @@ struct PairLimits {
   FamilyLimits family;
   TrialLimits trial;
   MovedLimits moved;
-  CallLimits calls;
   WorkLimits work;
 };
 

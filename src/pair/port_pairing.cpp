@@ -32,7 +32,7 @@ class Pairer {
       const auto here = ops_by_call(reference), there = ops_by_call(*program);
       for (const auto& [call, kinds] : here) {
         auto found = there.find(call);
-        if (found == there.end()) found = there.find({call.first, 0});  // a call that was divided (pair/chunks.hpp)
+        if (found == there.end()) found = there.find({call.first, 0});  // a call that was divided (calls/chunks.hpp)
         if (found != there.end() && found->second == kinds) same_ops_.insert(call);
       }
     }

@@ -1,0 +1,96 @@
+#include "calls/packed_batch.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace parity {
+namespace {
+
+// What a mask of (samples, tokens) says; nullopt: it is none, or nothing is padding.
+std::optional<RaggedBatch> batch_of(const at::Tensor& mask) {
+  RaggedBatch batch;
+  batch.padded = mask.size(1);
+  for (int64_t i = 0; i < mask.size(0); ++i) {
+    const at::Tensor row = mask[i];
+    const auto tokens = row.sum().item<int64_t>();
+    const bool in_front = !row[0].item<bool>();
+    if (tokens == 0 || !row.narrow(0, in_front ? batch.padded - tokens : 0, tokens).all().item<bool>())
+      return std::nullopt;
+    batch.tokens.push_back(tokens), batch.in_front.push_back(in_front);
+  }
+  batch.samples.resize(batch.tokens.size());
+  std::iota(batch.samples.begin(), batch.samples.end(), 0);
+  return std::ranges::min(batch.tokens) < batch.padded ? std::optional(batch) : std::nullopt;
+}
+
+std::vector<RaggedBatch> masked_batches(const RecordedSide& side) {
+  std::vector<RaggedBatch> found;
+  if (side.program == nullptr || side.dump == nullptr) return found;
+  for (const Leaf& leaf : side.program->leaves)
+    if (leaf.is_recorded_input() && leaf.value.shape.size() == 2 && leaf.value.shape[0] > 1 && leaf.value.shape[1] > 0)
+      if (auto batch = batch_of(stored_value(*side.dump, leaf.value).ne(0))) found.push_back(std::move(*batch));
+  return found;
+}
+
+// The shape of a batch's samples, one behind the other, as far as the batch's alone tells; empty: it has none.
+Shape shape_behind(const RaggedBatch& batch, const Shape& whole) {
+  const PackedParts places = places_by_shape(batch, whole);
+  return places.parts.empty() ? Shape() : packed_shape(whole, places);
+}
+
+bool explains_names(const RaggedBatch& batch, const std::vector<CallShapes>& paths) {
+  int all = 0, fitting = 0;
+  for (const CallShapes& path : paths) {
+    if (path.own) continue;
+    const Calls &padded = batch.batch(path), &packed = batch.single(path);
+    for (const auto& [call, whole] : padded.shapes) {
+      const auto other = packed.shapes.find(call);
+      if (other == packed.shapes.end() || other->second == whole) continue;
+      ++all, fitting += !places_behind(batch, whole, other->second).parts.empty();
+    }
+  }
+  return 2 * fitting > all;
+}
+
+// The same of names of the port's own: most shapes that the reference has not.
+bool explains_own_names(const RaggedBatch& batch, const Program& reference, const std::vector<CallShapes>& paths) {
+  const KnownShapes known(reference);
+  KnownShapes packed;
+  for (const Boundary& b : reference.boundaries)
+    if (const Shape shape = shape_behind(batch, b.value.shape); !shape.empty()) packed.add(shape);
+  int all = 0, fitting = 0;
+  for (const CallShapes& path : paths)
+    for (const auto& [call, shape] : path.port.shapes) {
+      if (!path.own || known.has_extents(shape)) continue;
+      ++all, fitting += batch.of_port ? known.has_extents(shape_behind(batch, shape)) : packed.has_extents(shape);
+    }
+  return 2 * fitting > all;
+}
+
+}  // namespace
+
+PackedParts places_behind(const RaggedBatch& batch, const Shape& whole, const Shape& other, bool last) {
+  PackedParts places = places_by_shape(batch, whole, last);
+  if (places.parts.empty()) return {};
+  KnownShapes wanted;
+  wanted.add(other);
+  return wanted.has_extents(packed_shape(whole, places)) ? places : PackedParts();
+}
+
+PackedParts places_behind(const RaggedBatch& batch, const Shape& whole, const Shape& other) {
+  PackedParts all = places_behind(batch, whole, other, false);
+  return all.parts.empty() ? places_behind(batch, whole, other, true) : all;
+}
+
+std::optional<RaggedBatch> find_packed_batch(const RecordedSide& reference, const RecordedSide& port,
+                                             const std::vector<CallShapes>& paths) {
+  const bool own = std::ranges::all_of(paths, [](const CallShapes& path) { return path.own; });
+  for (const bool of_port : {false, true})
+    for (RaggedBatch& batch : masked_batches(of_port ? port : reference)) {
+      batch.of_port = of_port;
+      if (own ? explains_own_names(batch, *reference.program, paths) : explains_names(batch, paths)) return batch;
+    }
+  return std::nullopt;
+}
+
+}  // namespace parity
