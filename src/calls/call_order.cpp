@@ -17,15 +17,7 @@ namespace {
 class CallOrder {
  public:
   CallOrder(const Program& reference, const Dump& dump, const std::vector<CandidateTensor>& tensors, const NameMap* map)
-      : reference_(reference), dump_(dump), tensors_(tensors), paths_(call_shapes(reference, tensors, map)) {
-    std::map<size_t, int> votes;
-    for (const CallShapes& path : paths_)
-      if (!path.own && path.reference.times == path.port.times) ++votes[path.port.times];
-    for (const auto& [times, count] : votes)
-      if (passes_ == 0 || count > votes.at(passes_)) passes_ = times;
-  }
-
-  size_t passes() const { return passes_; }
+      : reference_(reference), dump_(dump), tensors_(tensors), paths_(call_shapes(reference, tensors, map)) {}
 
   // By the reference's call within each group of so many the port's; empty: they are in order, or nothing tells.
   Permutation find() const {
@@ -80,7 +72,7 @@ class CallOrder {
   const Dump& dump_;
   const std::vector<CandidateTensor>& tensors_;
   const std::vector<CallShapes> paths_;
-  size_t passes_ = 0;  // calls of the whole model
+  const size_t passes_ = usual_passes(paths_);
 };
 
 }  // namespace

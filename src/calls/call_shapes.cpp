@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "calls/votes.hpp"
 #include "pair/readings.hpp"
 #include "trace/flow.hpp"
 #include "trace/operator.hpp"
@@ -120,6 +121,13 @@ std::vector<CallShapes> call_shapes(const Program& reference, const std::vector<
     paths.push_back(std::move(shapes));
   }
   return paths;
+}
+
+size_t usual_passes(const std::vector<CallShapes>& paths) {
+  std::map<size_t, int> votes;
+  for (const CallShapes& path : paths)
+    if (!path.own && path.reference.times == path.port.times) ++votes[path.port.times];
+  return most_of(votes).value_or(0);
 }
 
 NamedTensors named_tensors(const std::vector<CallShapes>& paths) {

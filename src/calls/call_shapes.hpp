@@ -42,6 +42,10 @@ bool only_laid_out_otherwise(const CallShapes& path);
 std::vector<CallShapes> call_shapes(const Program& reference, const std::vector<CandidateTensor>& tensors,
                                     const NameMap* map);
 
+/// How often most of the paths that both sides have, as often, are called: passes of the whole model. 0: there are
+/// none.
+size_t usual_passes(const std::vector<CallShapes>& paths);
+
 /// The port's tensors of the reference's names, by path and call.
 using NamedTensors = std::map<std::pair<std::string, int>, size_t>;
 NamedTensors named_tensors(const std::vector<CallShapes>& paths);

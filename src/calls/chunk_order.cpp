@@ -184,7 +184,7 @@ Division fitting(std::vector<Division> divisions, const Program& reference, cons
 
 void order_chunks(Division& division, const Program& reference, const Dump& dump,
                   const std::vector<CandidateTensor>& tensors, std::vector<std::string>& notes) {
-  if (division.anew || !division.outermost || !are_equal(division.extents)) return;
+  if (division.calls.anew || !division.outermost || !are_equal(division.extents)) return;
   const auto order = Contents(division, reference, dump, tensors).order();
   if (!order || std::is_sorted(order->begin(), order->end())) return;
   for (Chunks& chunks : division.chunks)

@@ -47,8 +47,8 @@ Tensors join(Tensors all, const Division& division, std::set<size_t> gone) {
   const auto tensors = std::make_shared<const Tensors>(std::move(all));
   std::map<size_t, const Chunks*> by_place;
   for (const Chunks& chunks : division.chunks) {
-    const size_t place = division.anew ? chunks.tensors.back() : std::ranges::min(chunks.tensors);
-    gone.insert(division.anew ? chunks.tensors.end() - 1 : chunks.tensors.begin(), chunks.tensors.end());
+    const size_t place = division.calls.anew ? chunks.tensors.back() : std::ranges::min(chunks.tensors);
+    gone.insert(division.calls.anew ? chunks.tensors.end() - 1 : chunks.tensors.begin(), chunks.tensors.end());
     if (chunks.rows > 0) by_place.emplace(place, &chunks);
   }
   Tensors whole;
@@ -126,7 +126,7 @@ std::vector<CandidateTensor> match_calls(const Program& reference, const Dump& d
       "the {} ran in {} chunks ({}) what the {} ran {}: {} tensors are {}, {} that are divided otherwise (a cache) "
       "are not compared",
       one, division.extents.size(), fmt::join(division.extents, " + "), other,
-      division.anew ? "anew from the first on in each call" : "at once",
+      division.calls.anew ? "anew from the first on in each call" : "at once",
       division.chunks.size() - static_cast<size_t>(otherwise), division.of_port ? "joined" : "divided",
       division.left_out.size() + static_cast<size_t>(otherwise)));
   order_chunks(division, reference, dump, tensors, notes);

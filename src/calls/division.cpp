@@ -27,9 +27,9 @@ class Divider {
   // `in_turn`: the model runs once, all of a sample before the next; else as often as most modules. `counts`: chunks of
   // each pass, where these are not as many.
   Divider(const BothSides& sides, bool of_port, bool anew, bool in_turn, ChunksOfPasses counts = {})
-      : sides_(sides), in_turn_(in_turn), calls_{anew, 1, std::move(counts)} {
-    found_.of_port = of_port, found_.anew = anew;
-    if (!in_turn) set_passes(calls_.counts.empty() ? usual_passes() : calls_.counts.size());
+      : sides_(sides), in_turn_(in_turn) {
+    found_.of_port = of_port, calls_ = {anew, 1, std::move(counts)};
+    if (!in_turn) calls_.passes = calls_.counts.empty() ? usual_passes() : calls_.counts.size();
   }
 
   Division run() {
@@ -55,7 +55,7 @@ class Divider {
 
   bool is_divided(const CallShapes& path) const {
     const size_t once = whole(path).times, times = in_chunks(path).times;
-    if (found_.anew) return once == times && path.reference != path.port;
+    if (calls_.anew) return once == times && path.reference != path.port;
     if (!calls_.counts.empty())
       return once % calls_.counts.size() == 0 && times == once / calls_.counts.size() * calls_.all();
     return times > once && times % once == 0;
@@ -68,13 +68,11 @@ class Divider {
     return std::ranges::all_of(found_.chunks, own) && 2 * undivided > std::ranges::count_if(sides_.paths, own);
   }
 
-  void set_passes(size_t passes) { found_.passes = calls_.passes = passes; }
-
   void leave_out(const CallShapes& path) {
     for (const auto& [call, tensor] : path.tensors) {
       const auto expected = path.reference.shapes.find(call);
       const bool as_it_is =
-          found_.anew && expected != path.reference.shapes.end() && expected->second == path.port.shapes.at(call);
+          calls_.anew && expected != path.reference.shapes.end() && expected->second == path.port.shapes.at(call);
       if (!path.own && !as_it_is) found_.left_out.push_back(tensor);
     }
   }
@@ -83,7 +81,7 @@ class Divider {
   size_t usual_passes() const {
     std::map<size_t, int> votes;
     for (const CallShapes& path : sides_.paths)
-      if (!path.own && is_divided(path) && (found_.anew || path.port.first() != path.reference.first()))
+      if (!path.own && is_divided(path) && (calls_.anew || path.port.first() != path.reference.first()))
         ++votes[whole(path).times];
     return most_of(votes).value_or(1);
   }
@@ -103,34 +101,34 @@ class Divider {
     }
     const size_t all = whole(path).shapes.size();
     const bool fits = path.one_dtype && !divided.empty() && !path.of_range;
-    if (sides_.of_selections.contains(path.name) && !found_.anew)
+    if (sides_.of_selections.contains(path.name) && !calls_.anew)
       otherwise_.push_back(&path);
-    else if (fits && divided.size() + (found_.anew || !calls_.counts.empty() ? same.size() : 0) == all) {
+    else if (fits && divided.size() + (calls_.anew || !calls_.counts.empty() ? same.size() : 0) == all) {
       found_.chunks.insert(found_.chunks.end(), divided.begin(), divided.end());
       if (!calls_.counts.empty()) found_.chunks.insert(found_.chunks.end(), same.begin(), same.end());
-    } else if (!found_.anew && same.size() == all)
+    } else if (!calls_.anew && same.size() == all)
       found_.chunks.insert(found_.chunks.end(), same.begin(), same.end());
-    else if (path.reference != path.port && (found_.anew || !only_laid_out_otherwise(path)))
+    else if (path.reference != path.port && (calls_.anew || !only_laid_out_otherwise(path)))
       otherwise_.push_back(&path);
   }
 
   void divide_own(const CallShapes& path) {
     if (!calls_.counts.empty()) return divide_own_unevenly(path);
-    const size_t chunks = found_.anew ? 1 : found_.extents.empty() ? path.port.times : found_.extents.size();
+    const size_t chunks = calls_.anew ? 1 : found_.extents.empty() ? path.port.times : found_.extents.size();
     const size_t once = found_.of_port ? path.port.times / chunks : path.port.times;
     const bool fits = found_.of_port ? path.port.times > 1 && once * chunks == path.port.times && path.one_dtype
-                                     : !found_.extents.empty() && once % found_.passes == 0;
+                                     : !found_.extents.empty() && once % calls_.passes == 0;
     const auto known = [&](const auto& call) { return sides_.known.has_extents(call.second); };
-    if (!fits || (!found_.anew && std::ranges::any_of(path.port.shapes, known))) return;
-    if (found_.anew && std::ranges::all_of(path.port.shapes, known)) return otherwise_.push_back(&path);
+    if (!fits || (!calls_.anew && std::ranges::any_of(path.port.shapes, known))) return;
+    if (calls_.anew && std::ranges::all_of(path.port.shapes, known)) return otherwise_.push_back(&path);
     const Groups calls = calls_.of(once, once * chunks);
     const size_t before = found_.chunks.size();
     for (size_t i = 0; i < once; ++i) {
       const std::vector<Shape> shapes = path.port.of(found_.of_port ? calls[i] : std::vector<size_t>{i});
-      if (shapes.empty() || (found_.anew && calls[i].size() == 1)) continue;
-      if (found_.anew && !found_.of_port && sides_.known.has_extents(shapes.front())) continue;
+      if (shapes.empty() || (calls_.anew && calls[i].size() == 1)) continue;
+      if (calls_.anew && !found_.of_port && sides_.known.has_extents(shapes.front())) continue;
       Extents extents = found_.extents;
-      if (found_.anew) extents.resize(std::min(calls[i].size(), extents.size()));
+      if (calls_.anew) extents.resize(std::min(calls[i].size(), extents.size()));
       const auto axis =
           found_.of_port ? axis_to_join(shapes, sides_.known) : axis_to_split(shapes.front(), extents, sides_.known);
       if (axis) add(found_.chunks, path, i, calls, *axis);
@@ -164,7 +162,7 @@ class Divider {
   // The port has in each chunk the last token alone: of chunks of a prompt the last one's is the prompt's, of samples
   // each has one. The reference has all tokens, or the last one's (calls/last_tokens.hpp).
   bool join_last(const CallShapes& path) {
-    const bool divided = is_divided(path) && !found_.anew && !sides_.of_selections.contains(path.name);
+    const bool divided = is_divided(path) && !calls_.anew && !sides_.of_selections.contains(path.name);
     if (path.own || !divided || !path.one_dtype || path.of_range) return false;
     const Groups calls = calls_.of(path.reference.times, path.port.times);
     std::vector<Chunks> found;
@@ -186,7 +184,7 @@ class Divider {
 
   // The reference has in each chunk what is last of it alone.
   bool take_last(const CallShapes& path) {
-    const size_t once = path.port.times, times = found_.anew ? once : once * found_.extents.size();
+    const size_t once = path.port.times, times = calls_.anew ? once : once * found_.extents.size();
     if (!path.own && (path.reference.times != times || sides_.of_selections.contains(path.name))) return false;
     const Groups calls = calls_.of(once, times);
     std::vector<Chunks> found;
@@ -195,7 +193,7 @@ class Divider {
       Extents usual = found_.extents;
       usual.resize(std::min(calls[call].size(), usual.size()));
       std::vector<size_t> taken = calls[call];
-      if (found_.anew) usual = {sum_of(usual)}, taken = {calls[call].back()};
+      if (calls_.anew) usual = {sum_of(usual)}, taken = {calls[call].back()};
       const std::vector<Shape> shapes = path.reference.of(taken);
       if (path.own ? sides_.known.has_extents(shape) : shapes == std::vector<Shape>{shape}) {
         ++as_it_is;
@@ -218,14 +216,14 @@ class Divider {
            const DividedAxis& axis) const {
     Chunks& chunks =
         to.emplace_back(Chunks{path.own, path.name, {}, {}, static_cast<int64_t>(axis.axis), axis.extents});
-    chunks.pass = whole * found_.passes / calls.size();
+    chunks.pass = whole * calls_.passes / calls.size();
     const Shape& shape = found_.of_port && path.own ? path.port.first() : this->whole(path).first();
     for (size_t a = 0; a < axis.axis; ++a) chunks.outer *= shape[a];
     for (const size_t c : calls[whole])
       if (found_.of_port)
         chunks.tensors.push_back(path.tensors.at(c));
       else
-        chunks.calls.push_back(found_.anew && c != calls[whole].back() ? -1 : static_cast<int>(c));
+        chunks.calls.push_back(calls_.anew && c != calls[whole].back() ? -1 : static_cast<int>(c));
     if (found_.of_port)
       chunks.calls = {static_cast<int>(whole)};
     else
@@ -241,16 +239,16 @@ class Divider {
     const auto& of_reference = sides_.reference;
     const auto& parts = found_.of_port ? of_port : of_reference;
     const size_t once = usual_times(found_.of_port ? of_reference : of_port), times = usual_times(parts);
-    if (once == 0 || times % once != 0 || (found_.anew ? times != once || times == 1 : times <= once)) return;
-    if (!in_turn_) set_passes(once);
+    if (once == 0 || times % once != 0 || (calls_.anew ? times != once || times == 1 : times <= once)) return;
+    if (!in_turn_) calls_.passes = once;
     const Groups groups = calls_.of(once, times);
     std::map<std::pair<Extents, bool>, int> votes;
     for (const Calls& calls : parts) {
       if (calls.times != times) continue;
-      const std::vector<Shape> shapes = calls.of(found_.anew ? groups.back() : groups.front());
+      const std::vector<Shape> shapes = calls.of(calls_.anew ? groups.back() : groups.front());
       if (shapes.empty()) continue;
       auto axis = differing_axis(shapes, shapes.front());
-      if (!axis && !found_.anew && shapes == std::vector<Shape>(shapes.size(), shapes.front()))
+      if (!axis && !calls_.anew && shapes == std::vector<Shape>(shapes.size(), shapes.front()))
         axis = DividedAxis{0, Extents(shapes.size(), 1)};
       if (axis) ++votes[{axis->extents, axis->axis == 0}];
     }
@@ -259,9 +257,9 @@ class Divider {
 
   const BothSides& sides_;
   const bool in_turn_;
-  CallsOfChunks calls_;
   std::vector<const CallShapes*> otherwise_;  // paths that are not divided as most are
   Division found_;
+  CallsOfChunks& calls_ = found_.calls;
 };
 
 size_t divided(const Division& division) {
@@ -281,7 +279,8 @@ std::vector<Division> divisions(const Program& reference, std::vector<CallShapes
       std::vector<Division> found;
       for (const bool in_turn : {false, true}) {
         Division division = Divider(sides, of_port, anew, in_turn).run();
-        if (division.chunks.empty() || (!found.empty() && found.front().passes == division.passes)) continue;
+        if (division.chunks.empty() || (!found.empty() && found.front().calls.passes == division.calls.passes))
+          continue;
         if (!found.empty() && divided(division) > divided(found.front())) found.clear();
         if (found.empty() || divided(division) == divided(found.front())) found.push_back(std::move(division));
       }

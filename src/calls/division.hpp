@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "calls/call_shapes.hpp"
+#include "calls/division_calls.hpp"
 #include "trace/program.hpp"
 
 namespace parity {
@@ -23,8 +24,7 @@ struct Chunks {
 
 struct Division {
   bool of_port = true;           // the port runs in chunks; false: the reference does
-  bool anew = false;             // and the other side runs all that came before anew in each call: no cache
-  size_t passes = 1;             // how often the model ran as a whole: steps of a sampler
+  CallsOfChunks calls;           // `anew`: the other side runs all that came before anew in each call, without a cache
   std::vector<int64_t> extents;  // of the chunks: samples or tokens
   bool outermost = false;        // what is divided is so along its first axis: samples, or tokens before the batch
   std::vector<Chunks> chunks;    // by the port's first tensor, ascending

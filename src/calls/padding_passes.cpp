@@ -1,9 +1,8 @@
 #include "calls/padding_passes.hpp"
 
+#include <algorithm>
 #include <map>
 #include <set>
-
-#include "calls/votes.hpp"
 
 namespace parity {
 namespace {
@@ -28,10 +27,7 @@ CallShapes in_passes(const CallShapes& path, const std::set<size_t>& wanted, siz
 }  // namespace
 
 std::vector<std::vector<CallShapes>> passes_that_differ_alike(const std::vector<CallShapes>& paths) {
-  std::map<size_t, int> votes;
-  for (const CallShapes& path : paths)
-    if (has_passes(path, 1)) ++votes[path.port.times];
-  const size_t passes = most_of(votes).value_or(1);
+  const size_t passes = std::max<size_t>(usual_passes(paths), 1);
   std::map<size_t, Differing> by_pass;
   for (const CallShapes& path : paths)
     if (has_passes(path, passes))

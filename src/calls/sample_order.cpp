@@ -13,6 +13,7 @@
 #include "calls/call_shapes.hpp"
 #include "calls/limits.hpp"
 #include "calls/permutation.hpp"
+#include "calls/votes.hpp"
 #include "pair/layout_advice.hpp"
 
 namespace parity {
@@ -28,8 +29,7 @@ class SampleOrder {
       if (const Shape& shape = b.value.shape;
           b.comparable && shape.size() > 1 && static_cast<double>(shape[0]) <= kCallLimits.any_order)
         ++votes[shape[0]];
-    const auto most = std::ranges::max_element(votes, {}, [](const auto& vote) { return vote.second; });
-    if (most != votes.end()) samples_ = most->first;
+    samples_ = most_of(votes).value_or(1);
     for (const Boundary& b : reference.program->boundaries)
       if (b.comparable && begins_with_samples(b.value.shape)) batches_.insert(b.value.shape);
   }

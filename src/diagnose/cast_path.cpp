@@ -10,6 +10,7 @@
 #include "core/segment.hpp"
 #include "diagnose/limits.hpp"
 #include "measure/measure.hpp"
+#include "trace/operator.hpp"
 
 namespace parity {
 namespace {
@@ -34,9 +35,9 @@ std::string word_of(const std::string& kind) {
   return kind;
 }
 
-bool only_moves(const Op& op) {
-  return op.view || op.outputs.empty() || !op.outputs[0] || !is_float(op.outputs[0]->dtype) || op.kind == "clone" ||
-         op.kind == "cat" || op.kind == "stack" || op.kind == "copy_" || op.kind == "empty" || op.kind == "empty_like";
+bool computes(const Op& op) {
+  const bool of_floats = !op.outputs.empty() && op.outputs[0] && is_float(op.outputs[0]->dtype);
+  return of_floats && !op.view && !only_moves(op.kind) && !is_uninitialised(op.kind) && op.kind != "copy_";
 }
 
 }  // namespace
@@ -49,7 +50,7 @@ std::string cast_path_of(const Program& program, const Segment& segment) {
   };
   for (const size_t index : segment.ops) {
     const Op& op = program.ops[index];
-    if (only_moves(op)) continue;
+    if (!computes(op)) continue;
     const std::string result = short_dtype_name(op.outputs[0]->dtype);
     if (op.kind == "_to_copy" || op.kind == "to") {
       flush();

@@ -117,10 +117,7 @@ std::string kind_of(const Program& program, const Segment& segment) {
 }
 
 bool computes(const Op& op) {
-  static const std::array<std::string_view, 12> kMoves{"_to_copy",  "clone",           "cat",    "stack",
-                                                       "copy_",     "expand",          "index",  "index_select",
-                                                       "embedding", "constant_pad_nd", "repeat", "empty"};
-  return !op.view && std::find(kMoves.begin(), kMoves.end(), op.kind) == kMoves.end();
+  return !op.view && !only_moves(op.kind) && !is_uninitialised(op.kind) && op.kind != "_to_copy" && op.kind != "copy_";
 }
 
 // Softmax's results on their way to a product, which makes them attention's weights: moved, cast, masked. A router's

@@ -39,12 +39,6 @@ std::optional<at::ScalarType> default_dtype_for(const Op& op, const torch::jit::
 }
 
 // Moves numbers without computing any: what a deviation left unrounded stays so.
-bool only_moves(const Op& op) {
-  static const std::set<std::string_view> kMoves{"clone",        "_unsafe_view", "cat",    "stack", "index",
-                                                 "index_select", "gather",       "repeat", "flip",  "roll"};
-  return op.view || kMoves.contains(op.kind);
-}
-
 // The very same, not equal ones.
 bool same_arguments(const torch::jit::Stack& a, const torch::jit::Stack& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
@@ -226,7 +220,7 @@ Results Executor::call_exactly(const Op& op, const Rewrite* rewrite) const {
     return raised_(id);
   };
   const auto rounded = [&](Results results) {
-    if (wide && only_moves(op)) return results;
+    if (wide && (op.view || only_moves(op.kind))) return results;
     for (size_t j = 0; j < results.size() && j < op.outputs.size(); ++j)
       if (results[j] && op.outputs[j]) results[j] = results[j]->to(redirect(op.outputs[j]->dtype, precision_));
     return results;

@@ -35,6 +35,13 @@ bool is_selection(std::string_view kind) {
   return std::find(kKinds.begin(), kKinds.end(), kind) != kKinds.end();
 }
 
+bool only_moves(std::string_view kind) {
+  static constexpr std::array kKinds{"clone", "_unsafe_view", "expand",         "cat",       "stack",
+                                     "index", "index_select", "gather",         "embedding", "repeat",
+                                     "flip",  "roll",         "constant_pad_nd"};
+  return std::find(kKinds.begin(), kKinds.end(), kind) != kKinds.end();
+}
+
 bool is_for_derivative(std::string_view kind, size_t output) {
   constexpr std::array kParts{"attention", "layer_norm", "group_norm", "batch_norm", "rms_norm", "_weight_norm"};
   return output > 0 && std::any_of(kParts.begin(), kParts.end(),

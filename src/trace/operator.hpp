@@ -24,6 +24,10 @@ bool is_range(std::string_view kind);
 /// Does it select or order elements by their values, so that what follows has its rows by them (experts their tokens)?
 bool is_selection(std::string_view kind);
 
+/// Is each element of its result one of its arguments', as it is, or a constant? Rounding before it and behind it are
+/// the same.
+bool only_moves(std::string_view kind);
+
 /// Is that result a mean, a standard deviation or a logarithm of sums, which the kernel leaves for its derivative?
 /// Their number, shape and dtype are the backend's own: of a layer norm in bf16 they are bf16 on a CPU and fp32 on a
 /// GPU.

@@ -66,7 +66,7 @@ Rewrite truncated() {
   };
 }
 
-bool moves(const Op& op) { return op.view || op.kind == "cat" || op.kind == "clone"; }
+bool moves(const Op& op) { return op.view || only_moves(op.kind); }
 
 bool elementwise(const Op& op) {
   static constexpr std::array<std::string_view, 12> kKinds{"mul",  "add",     "sub",  "div",  "neg",   "pow",
