@@ -23,15 +23,6 @@ std::optional<RaggedBatch> batch_of(const at::Tensor& mask) {
   return std::ranges::min(batch.tokens) < batch.padded ? std::optional(batch) : std::nullopt;
 }
 
-std::vector<RaggedBatch> masked_batches(const RecordedSide& side) {
-  std::vector<RaggedBatch> found;
-  if (side.program == nullptr || side.dump == nullptr) return found;
-  for (const Leaf& leaf : side.program->leaves)
-    if (leaf.is_recorded_input() && leaf.value.shape.size() == 2 && leaf.value.shape[0] > 1 && leaf.value.shape[1] > 0)
-      if (auto batch = batch_of(stored_value(*side.dump, leaf.value).ne(0))) found.push_back(std::move(*batch));
-  return found;
-}
-
 // The shape of a batch's samples, one behind the other, as far as the batch's alone tells; empty: it has none.
 Shape shape_behind(const RaggedBatch& batch, const Shape& whole) {
   const PackedParts places = places_by_shape(batch, whole);
@@ -69,6 +60,15 @@ bool explains_own_names(const RaggedBatch& batch, const Program& reference, cons
 
 }  // namespace
 
+std::vector<RaggedBatch> masked_batches(const RecordedSide& side) {
+  std::vector<RaggedBatch> found;
+  if (side.program == nullptr || side.dump == nullptr) return found;
+  for (const Leaf& leaf : side.program->leaves)
+    if (leaf.is_recorded_input() && leaf.value.shape.size() == 2 && leaf.value.elements() > 0)
+      if (auto batch = batch_of(stored_value(*side.dump, leaf.value).ne(0))) found.push_back(std::move(*batch));
+  return found;
+}
+
 PackedParts places_behind(const RaggedBatch& batch, const Shape& whole, const Shape& other, bool last) {
   PackedParts places = places_by_shape(batch, whole, last);
   if (places.parts.empty()) return {};
@@ -88,7 +88,9 @@ std::optional<RaggedBatch> find_packed_batch(const RecordedSide& reference, cons
   for (const bool of_port : {false, true})
     for (RaggedBatch& batch : masked_batches(of_port ? port : reference)) {
       batch.of_port = of_port;
-      if (own ? explains_own_names(batch, *reference.program, paths) : explains_names(batch, paths)) return batch;
+      if (batch.size() > 1 &&
+          (own ? explains_own_names(batch, *reference.program, paths) : explains_names(batch, paths)))
+        return batch;
     }
   return std::nullopt;
 }

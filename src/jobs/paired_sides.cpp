@@ -12,6 +12,7 @@
 #include "calls/padding.hpp"
 #include "calls/ragged_values.hpp"
 #include "calls/sample_order.hpp"
+#include "calls/zeroed_rows.hpp"
 
 namespace parity {
 namespace {
@@ -51,6 +52,8 @@ WithoutPadding match_shapes(Sides& sides, const NameMap* map, std::vector<std::s
   if (sides.candidate.ranks.empty())  // of a parallel run the mesh says which rank has which samples
     order_samples({&reference.program, reference.dump.get()}, port, tensors, map, notes);
   PartBoundaries tokens = leave_out_padding(reference.program, *reference.dump, port, tensors, map, notes);
+  if (!samples && tokens.empty())
+    samples = leave_out_zeroed_rows(reference.program, *reference.dump, tensors, map, notes);
   broadcast(reference.program, *reference.dump, tensors, map);
   return {std::move(samples).value_or(PartBoundaries()), std::move(tokens)};
 }

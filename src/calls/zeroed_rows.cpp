@@ -1,0 +1,145 @@
+#include "calls/zeroed_rows.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "calls/call_shapes.hpp"
+#include "calls/limits.hpp"
+#include "calls/padding_counts.hpp"
+#include "calls/padding_tokens.hpp"
+
+namespace parity {
+namespace {
+
+class ZeroedRows {
+ public:
+  ZeroedRows(Program& reference, const Dump& dump, std::vector<CandidateTensor>& tensors, const NameMap* map,
+             const RaggedBatch& batch)
+      : reference_(reference),
+        dump_(dump),
+        tensors_(tensors),
+        paths_(call_shapes(reference, tensors, map)),
+        batch_(batch) {}
+
+  // Names that both sides have say so, or, where there are none, what the port has under names of its own.
+  bool are_there() const {
+    double looked_at = 0;
+    bool named = false;
+    for (const auto& [c, b] : of_one_shape()) {
+      const Value& mine = reference_.boundaries[b].value;
+      if (mine.key.empty() || !may_tell(tensors_[c].dtype, mine.shape)) continue;
+      named = true;
+      if (rest_is_zero(tensors_[c].load()) && !rest_is_zero(stored_value(dump_, mine))) return true;
+      if (++looked_at == kCallLimits.paths) return false;
+    }
+    return !named && own_are_zeroed();
+  }
+
+  PartBoundaries run() {
+    PartBoundaries packed;
+    std::set<size_t> of_tokens, left_out;  // boundaries
+    const auto of_names = of_one_shape();
+    const bool own = std::ranges::any_of(paths_, &CallShapes::own);
+    for (size_t b = 0; b < reference_.boundaries.size(); ++b) {
+      const Boundary& boundary = reference_.boundaries[b];
+      const PackedParts places = places_by_shape(batch_, boundary.value.shape);
+      const bool named = std::ranges::any_of(of_names, [&](const auto& pair) { return pair.second == b; });
+      if (boundary.comparable && !places.parts.empty() && (named || own))
+        packed.emplace(b, places), of_tokens.insert(b);
+    }
+    const PartBoundaries changed = go_on_from_tokens(reference_, std::move(packed), of_tokens, left_out);
+    for (const auto& [c, b] : of_names)
+      if (changed.contains(b)) pack_port(c);
+    for (const CallShapes& path : paths_)
+      for (const auto& [call, c] : path.tensors)
+        if (path.own) pack_port(c);
+    return changed;
+  }
+
+  std::string note() const {
+    return fmt::format(
+        "the port leaves the padding of {} samples ({} of {} tokens) at zero where the reference computes on: {} "
+        "values "
+        "are compared without it",
+        batch_.size(), fmt::join(batch_.tokens, ", "), batch_.padded, packed_);
+  }
+
+ private:
+  // The port's tensors that have the shape of the reference's boundary of their name: padded, as far as shapes tell.
+  std::vector<std::pair<size_t, size_t>> of_one_shape() const {
+    std::vector<std::pair<size_t, size_t>> found;
+    for (const auto& [name, c] : named_tensors(paths_))
+      if (const auto b = reference_.find(name.first, name.second);
+          b && reference_.boundaries[*b].value.shape == tensors_[c].shape && has_padding(tensors_[c].shape))
+        found.emplace_back(c, *b);
+    std::ranges::sort(found);
+    return found;
+  }
+
+  bool has_padding(const Shape& shape) const { return !places_by_shape(batch_, shape).parts.empty(); }
+
+  bool may_tell(at::ScalarType dtype, const Shape& shape) const {
+    return at::isFloatingType(dtype) && has_padding(shape) &&
+           static_cast<double>(c10::multiply_integers(shape)) <= kCallLimits.telling;
+  }
+
+  // And the tokens are not.
+  bool rest_is_zero(const at::Tensor& whole) const {
+    const auto all = at::count_nonzero(whole).item<int64_t>();
+    return all > 0 &&
+           all == at::count_nonzero(pack(whole, places_by_shape(batch_, whole.sizes().vec()))).item<int64_t>();
+  }
+
+  bool own_are_zeroed() const {
+    double looked_at = 0;
+    bool zeroed = false;
+    for (const CallShapes& path : paths_)
+      for (const auto& [call, c] : path.tensors) {
+        if (!may_tell(tensors_[c].dtype, tensors_[c].shape) || ++looked_at > kCallLimits.paths) continue;
+        zeroed = zeroed || rest_is_zero(tensors_[c].load());
+      }
+    looked_at = 0;
+    for (const Boundary& b : reference_.boundaries) {
+      if (!zeroed || looked_at == kCallLimits.paths) break;
+      if (!b.comparable || b.value.key.empty() || !may_tell(b.value.dtype, b.value.shape)) continue;
+      zeroed = !rest_is_zero(stored_value(dump_, b.value)), ++looked_at;
+    }
+    return zeroed;
+  }
+
+  void pack_port(size_t c) {
+    CandidateTensor& tensor = tensors_[c];
+    const PackedParts places = places_by_shape(batch_, tensor.shape);
+    if (places.parts.empty()) return;
+    tensor.shape = packed_shape(tensor.shape, places);
+    tensor.load = [load = tensor.load, places] { return pack(load(), places); };
+    ++packed_;
+  }
+
+  Program& reference_;
+  const Dump& dump_;
+  std::vector<CandidateTensor>& tensors_;
+  const std::vector<CallShapes> paths_;
+  const RaggedBatch& batch_;
+  size_t packed_ = 0;  // tensors of the port
+};
+
+}  // namespace
+
+std::optional<PartBoundaries> leave_out_zeroed_rows(Program& reference, const Dump& dump,
+                                                    std::vector<CandidateTensor>& tensors, const NameMap* map,
+                                                    std::vector<std::string>& notes) {
+  for (const RaggedBatch& batch : masked_batches({&reference, &dump})) {
+    ZeroedRows rows(reference, dump, tensors, map, batch);
+    if (!rows.are_there()) continue;
+    PartBoundaries packed = rows.run();
+    notes.push_back(rows.note());
+    return packed;
+  }
+  return std::nullopt;
+}
+
+}  // namespace parity
