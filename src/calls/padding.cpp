@@ -14,17 +14,18 @@ namespace parity {
 namespace {
 
 // Of a range, which is counted from the first on, whatever its elements stand for.
-std::vector<AxisPart> of_range(const Shape& shape, std::vector<AxisPart> parts) {
-  for (AxisPart& part : parts) {
-    const int64_t extent = shape[part.axis];
-    part = {part.axis, extent, 0, extent / part.of * part.length};
-  }
-  return parts;
+PackedParts of_range(const Shape& shape, PackedParts packed) {
+  for (std::vector<AxisPart>& parts : packed.parts)
+    for (AxisPart& part : parts) {
+      const int64_t extent = shape[part.axis];
+      part = {part.axis, extent, 0, extent / part.of * part.length};
+    }
+  return packed.parts.size() == 1 ? packed : PackedParts();
 }
 
-void keep_tokens(CandidateTensor& tensor, const std::vector<AxisPart>& parts) {
-  tensor.shape = cut(tensor.shape, parts);
-  tensor.load = [load = tensor.load, parts] { return axis_parts(load(), parts); };
+void keep_tokens(CandidateTensor& tensor, const PackedParts& parts) {
+  tensor.shape = packed_shape(tensor.shape, parts);
+  tensor.load = [load = tensor.load, parts] { return pack(load(), parts); };
 }
 
 class Unpadding {
@@ -75,7 +76,7 @@ class Unpadding {
       }
   }
 
-  std::vector<AxisPart> tokens(const Shape& mine, const Shape& theirs) const {
+  PackedParts tokens(const Shape& mine, const Shape& theirs) const {
     return padding_.of_port ? tokens_of(theirs, mine, padding_) : tokens_of(mine, theirs, padding_);
   }
 
@@ -86,7 +87,7 @@ class Unpadding {
       const auto name = named_.find({boundary.path, boundary.call});
       if (name == named_.end()) continue;
       if (left_out_.contains(name->second)) left_out.insert(b);
-      if (!tokens(boundary.value.shape, tensors_[name->second].shape).empty()) of_tokens.insert(b);
+      if (!tokens(boundary.value.shape, tensors_[name->second].shape).parts.empty()) of_tokens.insert(b);
     }
     for (const size_t b : counts_over_padding(reference_, of_tokens, left_out))
       if (const auto name = named_.find({reference_.boundaries[b].path, reference_.boundaries[b].call});
@@ -99,13 +100,13 @@ class Unpadding {
     for (const CallShapes& path : paths_)
       for (const auto& [call, c] : path.tensors) {
         const Shape& shape = tensors_[c].shape;
-        std::vector<AxisPart> parts;
+        PackedParts parts;
         if (!path.own && path.reference.shapes.contains(call))
           parts = tokens_of(shape, path.reference.shapes.at(call), padding_);
-        else if (path.own && !known.has_extents(shape) && known.has_extents(cut(shape, tokens_of(shape, padding_))))
+        else if (path.own && !known.has_extents(shape) && known.has_extents(without_padding(shape, padding_)))
           parts = tokens_of(shape, padding_);
-        if (parts.empty() || left_out_.contains(c)) continue;
-        keep_tokens(tensors_[c], path.of_range ? of_range(shape, parts) : parts);
+        if (path.of_range) parts = of_range(shape, std::move(parts));
+        if (!parts.parts.empty() && !left_out_.contains(c)) keep_tokens(tensors_[c], parts);
       }
   }
 
@@ -123,8 +124,9 @@ class Unpadding {
       if (name != named_.end() && left_out_.contains(name->second)) continue;
       auto parts =
           name != named_.end() ? tokens_of(whole, tensors_[name->second].shape, padding_) : tokens_of(whole, padding_);
-      if (!parts.empty() && (name != named_.end() || own.has_extents(cut(whole, parts))))
-        padded.emplace(b, PackedParts{{is_range(reference_.boundaries[b].kind) ? of_range(whole, parts) : parts}});
+      if (parts.parts.empty() || (name == named_.end() && !own.has_extents(packed_shape(whole, parts)))) continue;
+      if (is_range(reference_.boundaries[b].kind)) parts = of_range(whole, std::move(parts));
+      if (!parts.parts.empty()) padded.emplace(b, std::move(parts));
     }
     return padded;
   }

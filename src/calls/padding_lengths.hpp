@@ -6,16 +6,12 @@
 #include <vector>
 
 #include "calls/call_shapes.hpp"
+#include "calls/padding_places.hpp"
 #include "calls/padding_tokens.hpp"
 #include "pair/candidate.hpp"
 #include "trace/program.hpp"
 
 namespace parity {
-
-struct RecordedSide {
-  const Program* program = nullptr;
-  const Dump* dump = nullptr;  // null: tensors alone
-};
 
 /// Shapes say how many tokens there are; the content of what is recorded first says whether the padding comes before or
 /// behind, and whether it is one: rows that are all the same, or that an input of their side masks. Tokens that one
