@@ -11,6 +11,23 @@ bool holds_rows(const RaggedBatch& batch, const Shape& shape) {
   return shape.size() > 1 && shape[0] == batch.size() * batch.padded;
 }
 
+// Along an axis, of sequences of these lengths: all tokens of a call or, `last`, the last one alone.
+std::optional<AxisPart> place_along(int64_t extent, int64_t length, int64_t padded, int64_t tokens, bool in_front,
+                                    bool last) {
+  const int64_t each = extent / padded, before = in_front ? padded - tokens : 0;
+  if (extent % padded != 0 || length != each * (last ? 1 : tokens)) return std::nullopt;
+  return AxisPart{0, extent, (last ? before + tokens - 1 : before) * each, length};
+}
+
+std::optional<AxisPart> place_along(const RaggedBatch& batch, size_t call, int64_t extent, int64_t length) {
+  const bool in_front = batch.in_front[call];
+  for (const bool last : {true, false})
+    if (auto place = place_along(extent, length, batch.padded, batch.tokens[call], in_front, last)) return place;
+  for (const SequenceLengths& other : batch.also)
+    if (auto place = place_along(extent, length, other.padded, other.tokens[call], in_front, false)) return place;
+  return std::nullopt;
+}
+
 // The calls' shapes, as far as the batch's alone tells; empty: the first axis holds no samples.
 std::vector<Shape> parts_by_shape(const RaggedBatch& batch, const Shape& whole) {
   std::vector<Shape> parts;
@@ -51,22 +68,20 @@ std::optional<std::vector<AxisPart>> place_in_batch(const RaggedBatch& batch, si
                                                     const Shape& part) {
   const auto shapes = without_batch(whole, part, batch.size());
   if (shapes.whole.empty()) return std::nullopt;
-  const int64_t tokens = batch.tokens[call], sample = static_cast<int64_t>(batch.samples[call]);
-  const int64_t before = batch.in_front[call] ? batch.padded - tokens : 0;
+  const auto sample = static_cast<int64_t>(batch.samples[call]);
   const int64_t rows = whole[0] / batch.size();  // of a sample
   std::vector<AxisPart> place{{0, whole[0], sample * rows, rows}};
   const size_t dropped = whole.size() - part.size();
   for (size_t axis = 0; axis < shapes.whole.size(); ++axis) {
     const int64_t extent = shapes.whole[axis], length = shapes.part[axis];
     if (extent == length) continue;
-    const int64_t each = extent / batch.padded;
-    const bool last = length == each;  // the logits of the last token alone
-    if (extent % batch.padded != 0 || (!last && length != each * tokens)) return std::nullopt;
-    const int64_t begin = (last ? before + tokens - 1 : before) * each;
-    if (axis == 0 && dropped == 0)  // batch and tokens are one axis
-      place[0].begin += begin, place[0].length = length;
+    auto along = place_along(batch, call, extent, length);
+    if (!along) return std::nullopt;
+    along->axis = static_cast<int64_t>(axis + dropped);
+    if (along->axis == 0)  // batch and tokens are one axis
+      place[0].begin += along->begin, place[0].length = length;
     else
-      place.push_back({static_cast<int64_t>(axis + dropped), extent, begin, length});
+      place.push_back(*along);
   }
   return place;
 }

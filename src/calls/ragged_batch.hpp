@@ -10,13 +10,22 @@
 
 namespace parity {
 
+/// Of one kind of sequence: a text's tokens, a text's and an image's.
+struct SequenceLengths {
+  int64_t padded = 0;           // of each sample with padding
+  std::vector<int64_t> tokens;  // and without, by call
+
+  auto operator<=>(const SequenceLengths&) const = default;
+};
+
 /// Where the calls of the side that pads nothing lie in the other's batch; each vector by call.
 struct RaggedBatch {
   bool of_port = false;         // the port has the batch; false: the reference
   int64_t padded = 0;           // tokens of each sample with padding
   std::vector<int64_t> tokens;  // and without
   Permutation samples;
-  std::vector<bool> in_front;  // the padding comes first
+  std::vector<bool> in_front;           // the padding comes first
+  std::vector<SequenceLengths> also{};  // those of other sequences, whose padding lies alike
 
   int64_t size() const { return static_cast<int64_t>(tokens.size()); }
   const Calls& batch(const CallShapes& path) const { return of_port ? path.port : path.reference; }

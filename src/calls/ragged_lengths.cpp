@@ -28,8 +28,6 @@ std::optional<std::pair<int64_t, int64_t>> lengths_of(const WithoutBatch& shapes
   return found;
 }
 
-using Lengths = std::pair<int64_t, std::vector<int64_t>>;  // tokens with padding; without it, by call
-
 // Does the padding lie behind (0), in front (1)?
 using Agreement = std::array<bool, 2>;
 
@@ -47,35 +45,84 @@ class Finder {
   }
 
   std::optional<RaggedBatch> find() {
-    if (!(named_.empty() ? lengths_of_own_names() : lengths_of_names())) return std::nullopt;
-    found_.samples.resize(found_.tokens.size()), found_.in_front.resize(found_.tokens.size());
-    double boundaries = 0;
-    for (const Boundary& b : reference_.program->boundaries) {
-      if (b.call != 0 || !b.comparable || b.value.key.empty() || !at::isFloatingType(b.value.dtype)) continue;
-      double looked_at = 0;
-      for (const CallShapes* path : of_boundary(b)) {
-        if (!fits(b.path, *path) || looked_at == kCallLimits.padded) continue;
-        if (places_by_value(b.path, *path)) return found_;
-        ++looked_at;
-      }
-      boundaries += looked_at > 0;
-      if (boundaries == kCallLimits.padded) break;
+    if (named_.empty()) return lengths_of_own_names() && are_placed() ? std::optional(found_) : std::nullopt;
+    found_.tokens.resize(samples());
+    if (found_.size() < 2) return std::nullopt;
+    const std::map<SequenceLengths, int> votes = lengths_of_names();
+    for (const auto& [lengths, count] : votes) {
+      std::tie(found_.padded, found_.tokens) = std::tie(lengths.padded, lengths.tokens);
+      if (!are_placed()) continue;
+      if (explained_with_others(votes)) return found_;
     }
     return std::nullopt;
   }
 
  private:
-  bool lengths_of_names() {
-    found_.tokens.resize(samples());
-    if (found_.size() < 2) return false;
-    std::map<Lengths, int> votes;
-    int all = 0;
+  // Which sample each call is, and where its padding lies: as the first values say.
+  bool are_placed() {
+    found_.samples.resize(found_.tokens.size()), found_.in_front.resize(found_.tokens.size());
+    // Of a name there is one tensor: before an embedding may lie tables of zeros that are filled sample by sample.
+    const double most = named_.empty() ? kCallLimits.padded : kCallLimits.paths;
+    double boundaries = 0;
+    for (const Boundary& b : reference_.program->boundaries) {
+      if (b.call != 0 || !b.comparable || b.value.key.empty() || !at::isFloatingType(b.value.dtype)) continue;
+      double looked_at = 0;
+      for (const CallShapes* path : of_boundary(b)) {
+        if (!fits(b.path, *path, found_) || looked_at == kCallLimits.padded) continue;
+        if (places_by_value(b.path, *path)) return true;
+        ++looked_at;
+      }
+      boundaries += looked_at > 0;
+      if (boundaries == most) break;
+    }
+    return false;
+  }
+
+  // And how many paths have them.
+  std::map<SequenceLengths, int> lengths_of_names() const {
+    std::map<SequenceLengths, int> votes;
     for (const auto& [name, path] : named_)
-      if (const auto lengths = lengths_of_calls(*path)) ++votes[*lengths], ++all;
-    const auto most = most_of(votes);
-    if (!most || 2 * votes.at(*most) <= all) return false;
-    std::tie(found_.padded, found_.tokens) = *most;
-    return true;
+      if (const auto lengths = lengths_of_calls(*path)) ++votes[*lengths];
+    return votes;
+  }
+
+  // Adds the lengths of other sequences that values bear out. Have most paths one of these?
+  bool explained_with_others(const std::map<SequenceLengths, int>& votes) {
+    int all = 0, explained = 0;
+    for (const auto& [lengths, count] : votes) {
+      const bool is_primary = lengths == SequenceLengths{found_.padded, found_.tokens};
+      all += count;
+      if (!is_primary && !are_borne_out(lengths)) continue;
+      explained += count;
+      if (!is_primary) found_.also.push_back(lengths);
+    }
+    return 2 * explained > all;
+  }
+
+  // By the first values of sequences of these lengths.
+  bool are_borne_out(const SequenceLengths& lengths) const {
+    RaggedBatch tried = found_;
+    tried.also = {lengths};
+    double looked_at = 0;
+    for (const Boundary& b : reference_.program->boundaries) {
+      const auto path = b.call == 0 && at::isFloatingType(b.value.dtype) ? named_.find(b.path) : named_.end();
+      if (path == named_.end() || lengths_of_calls(*path->second) != lengths) continue;
+      if (!fits(b.path, *path->second, tried)) continue;
+      const at::Tensor whole = value(b.path, *path->second, 0, found_.of_port);
+      const std::vector<size_t> calls = calls_of(*path->second);
+      bool agree = true;
+      for (size_t i = 0; i < calls.size() && agree; ++i)
+        agree = agrees(tried, i, whole, value(b.path, *path->second, calls[i], !found_.of_port));
+      if (agree) return true;
+      if (++looked_at == kCallLimits.padded) break;
+    }
+    return false;
+  }
+
+  static bool agrees(const RaggedBatch& batch, size_t call, const at::Tensor& whole, const at::Tensor& part) {
+    const auto place = place_in_batch(batch, call, whole.sizes().vec(), part.sizes().vec());
+    return place && measure_sums(axis_parts(whole, *place).reshape(part.sizes()), part).rel_l2.value_or(1) <
+                        kPairLimits.content.same;
   }
 
   // Most of what one side has in several calls has other lengths in each, and most of what the other side has of as
@@ -112,21 +159,21 @@ class Finder {
     return most_of(votes).value_or(0);
   }
 
-  std::optional<Lengths> lengths_of_calls(const CallShapes& path) const {
+  std::optional<SequenceLengths> lengths_of_calls(const CallShapes& path) const {
     const auto shapes = found_.single(path).of(found_.calls_of(path, 0));
     if (shapes.empty() || !found_.batch(path).shapes.contains(0)) return std::nullopt;
-    Lengths lengths{0, {}};
+    SequenceLengths lengths;
     for (const Shape& shape : shapes) {
       const WithoutBatch shapes_of_call = without_batch(found_.batch(path).shapes.at(0), shape, found_.size());
       const auto length = lengths_of(shapes_of_call);
       if (!length && shapes_of_call.whole != shapes_of_call.part) return std::nullopt;
-      if (length && lengths.first != 0 && lengths.first != length->first) return std::nullopt;
-      if (length) lengths.first = length->first;
-      lengths.second.push_back(length ? length->second : 0);
+      if (length && lengths.padded != 0 && lengths.padded != length->first) return std::nullopt;
+      if (length) lengths.padded = length->first;
+      lengths.tokens.push_back(length ? length->second : 0);
     }
-    for (int64_t& tokens : lengths.second)
-      if (tokens == 0) tokens = lengths.first;  // the longest: nothing of it is padding
-    return lengths.first > 0 ? std::optional(lengths) : std::nullopt;
+    for (int64_t& tokens : lengths.tokens)
+      if (tokens == 0) tokens = lengths.padded;  // the longest: nothing of it is padding
+    return lengths.padded > 0 ? std::optional(lengths) : std::nullopt;
   }
 
   // Paths of the port that may be this boundary's.
@@ -157,11 +204,11 @@ class Finder {
     return stored_value(*reference_.dump, reference_.program->boundaries[*boundary(name, call)].value);
   }
 
-  bool fits(const std::string& name, const CallShapes& path) const {
+  bool fits(const std::string& name, const CallShapes& path, const RaggedBatch& batch) const {
     const Shape whole = shape(name, path, 0, found_.of_port);
     std::vector<Shape> parts;
     for (const size_t call : calls_of(path)) parts.push_back(shape(name, path, call, !found_.of_port));
-    return !whole.empty() && !parts.empty() && !places_in_batch(found_, whole, parts).parts.empty();
+    return !whole.empty() && !parts.empty() && !places_in_batch(batch, whole, parts).parts.empty();
   }
 
   // Which sample each call is; and is the rest of them padding?
@@ -188,16 +235,13 @@ class Finder {
     for (const size_t sample : order) {
       if (taken[sample]) continue;
       found_.samples[call] = sample;
-      Agreement agrees{};
+      Agreement agreement{};
       for (const bool in_front : {false, true}) {
         found_.in_front[call] = in_front;
-        const auto place = place_in_batch(found_, call, whole.sizes().vec(), part.sizes().vec());
-        agrees[in_front] =
-            place && measure_sums(axis_parts(whole, *place).reshape(part.sizes()), part).rel_l2.value_or(1) <
-                         kPairLimits.content.same;
+        agreement[in_front] = agrees(found_, call, whole, part);
       }
-      found_.in_front[call] = !agrees[0];
-      if (agrees[0] != agrees[1] || (agrees[0] && found_.tokens[call] == found_.padded)) return sample;
+      found_.in_front[call] = !agreement[0];
+      if (agreement[0] != agreement[1] || (agreement[0] && found_.tokens[call] == found_.padded)) return sample;
     }
     return std::nullopt;
   }
