@@ -11,6 +11,7 @@
 #include "calls/packed_batch.hpp"
 #include "calls/padding.hpp"
 #include "calls/ragged_values.hpp"
+#include "calls/rows_of_calls.hpp"
 #include "calls/sample_order.hpp"
 #include "calls/zeroed_rows.hpp"
 
@@ -27,35 +28,31 @@ void warn_of_guesses(Sides& sides) {
                     guessed, sides.pairing.pairs.size()));
 }
 
-// Boundaries of the reference that are of tokens alone, without padding.
-struct WithoutPadding {
-  PartBoundaries samples, tokens;
-
-  bool empty() const { return samples.empty() && tokens.empty(); }
-  void keep(const std::vector<bool>& marked) {
-    const auto is_unpaired = [&](const auto& boundary) { return !marked[boundary.first]; };
-    std::erase_if(samples, is_unpaired);
-    std::erase_if(tokens, is_unpaired);
-  }
-};
-
-// The port's tensors in the calls and the shapes that the reference has.
-WithoutPadding match_shapes(Sides& sides, const NameMap* map, std::vector<std::string>& notes) {
-  OpenedSide& reference = sides.reference;
+// The port's tensors in the calls and the shapes that the reference has. Returns the reference's boundaries that are of
+// parts alone (samples, tokens without padding), in the order in which they became so.
+std::vector<PartBoundaries> match_shapes(Sides& sides, const NameMap* map, std::vector<std::string>& notes) {
+  Program& program = sides.reference.program;
+  const Dump& dump = *sides.reference.dump;
   std::vector<CandidateTensor>& tensors = sides.candidate.tensors;
   const RecordedSide port{&sides.candidate.program, sides.candidate.dump.get()};
-  auto paths = call_shapes(reference.program, tensors, map);
-  auto samples = match_samples(reference.program, *reference.dump, port, tensors, paths, notes);
-  if (!samples) samples = match_packed(reference.program, *reference.dump, port, tensors, paths, notes);
-  if (!samples) tensors = match_calls(reference.program, *reference.dump, std::move(tensors), std::move(paths), notes);
-  order_calls(reference.program, *reference.dump, tensors, map, notes);
+  std::vector<PartBoundaries> parts;
+  const auto add = [&](std::optional<PartBoundaries> found) {
+    if (found && !found->empty()) parts.push_back(std::move(*found));
+    return found.has_value();
+  };
+  auto paths = call_shapes(program, tensors, map);
+  if (!add(match_samples(program, dump, port, tensors, paths, notes)) &&
+      !add(match_packed(program, dump, port, tensors, paths, notes))) {
+    tensors = match_calls(program, dump, std::move(tensors), std::move(paths), notes);
+    add(join_rows_of_calls(program, dump, tensors, map, notes));
+  }
+  order_calls(program, dump, tensors, map, notes);
   if (sides.candidate.ranks.empty())  // of a parallel run the mesh says which rank has which samples
-    order_samples({&reference.program, reference.dump.get()}, port, tensors, map, notes);
-  PartBoundaries tokens = leave_out_padding(reference.program, *reference.dump, port, tensors, map, notes);
-  if (!samples && tokens.empty())
-    samples = leave_out_zeroed_rows(reference.program, *reference.dump, tensors, map, notes);
-  broadcast(reference.program, *reference.dump, tensors, map);
-  return {std::move(samples).value_or(PartBoundaries()), std::move(tokens)};
+    order_samples({&program, &dump}, port, tensors, map, notes);
+  add(leave_out_padding(program, dump, port, tensors, map, notes));
+  if (parts.empty()) add(leave_out_zeroed_rows(program, dump, tensors, map, notes));
+  broadcast(program, dump, tensors, map);
+  return parts;
 }
 
 }  // namespace
@@ -66,7 +63,7 @@ void pair_sides(Sides& sides, const ShareDone& progress) {
   OpenedSide& reference = sides.reference;
   std::vector<CandidateTensor>& tensors = sides.candidate.tensors;
   if (std::exchange(sides.rewritten, false)) reference.program = load_program(*reference.dump);
-  WithoutPadding unpadded = match_shapes(sides, map, notes);
+  std::vector<PartBoundaries> parts = match_shapes(sides, map, notes);
   const auto pairs_by_name = pair_by_name(reference.program, tensors, &sides.candidate.program, map).pairs;
   auto last = last_tokens_by_name(reference.program, tensors, pairs_by_name, notes);
   const auto pair_all = [&] {
@@ -79,12 +76,13 @@ void pair_sides(Sides& sides, const ShareDone& progress) {
     last = last_tokens_by_content(reference.program, *reference.dump, tensors, sides.pairing, notes);
     if (last) pair_all();
   }
-  if (last || !unpadded.empty()) {  // what has no pair stays as it was recorded
+  if (last || !parts.empty()) {  // what has no pair stays as it was recorded
     sides.rewritten = true;
     reference.program = load_program(*reference.dump);
-    unpadded.keep(sides.pairing.marked);
-    go_on_from_parts(reference.program, unpadded.samples);
-    go_on_from_parts(reference.program, unpadded.tokens);
+    for (PartBoundaries& boundaries : parts) {
+      std::erase_if(boundaries, [&](const auto& boundary) { return !sides.pairing.marked[boundary.first]; });
+      go_on_from_parts(reference.program, boundaries);
+    }
     if (last) go_on_from_last_rows(reference.program, *last, &sides.pairing.marked);
   }
   sides.warnings = std::move(notes);

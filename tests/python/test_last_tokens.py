@@ -2,9 +2,11 @@
 import types
 
 import nameless
+import numpy as np
 import parity_probe
 import pytest
 import torch
+import transformers
 from spread_models import IDS, granite, judged, record
 
 
@@ -79,3 +81,40 @@ def test_one_row_that_the_port_does_not_go_on_from_is_a_fault(tmp_path):
                 port.write(path, value[:, -1:] if path.endswith("up_proj") else value)
     report, red = judged(reference, tmp_path / "port.h5", tmp_path)
     assert red["model.layers.2.mlp.up_proj"]["verdict"] == "shape", red
+
+
+CALLS = {"chunks": (5, 5, 1), "a prompt, then tokens": (7, 1, 1, 1, 1)}  # and how many tokens each call has
+
+
+def last_logits_of_calls(lengths, file, wrong=lambda i, row: row, keep=True):
+    """All that a serving engine writes: the logits of each call's last token."""
+    model, cache, end = granite(), transformers.DynamicCache(), 0
+    rows = []
+    model.lm_head.register_forward_hook(lambda module, inputs, output: rows.append(output[:, -1:]))
+    with torch.no_grad(), parity_probe.Writer(file) as port:
+        for i, length in enumerate(lengths):
+            result = model(IDS[:, end:end + length], past_key_values=cache, use_cache=True).logits[:, -1:]
+            end += length
+            for path, row in (("lm_head", wrong(i, rows.pop())), ("", result)):
+                port.write(path, np.ascontiguousarray(row if keep else row[:, 0]))
+    return file
+
+
+@pytest.mark.parametrize("keep", [True, False], ids=["with the axis of tokens", "without"])
+@pytest.mark.parametrize("lengths", CALLS.values(), ids=CALLS)
+def test_rows_of_calls_alone(lengths, keep, tmp_path):
+    reference = nameless.record(granite(), tmp_path / "reference.h5", {"input_ids": IDS})
+    report, red = judged(reference, last_logits_of_calls(lengths, tmp_path / "port.h5", keep=keep), tmp_path)
+    rows = [sum(lengths[:i + 1]) - 1 for i in range(len(lengths))]
+    assert report["verdict"] == "pass" and [op["shape"] for op in report["ops"] if op["path"] == "lm_head"] == [[2, len(rows), 97]], (red, report["warnings"])
+    assert any(f"rows {', '.join(map(str, rows))} are compared" in warning for warning in report["warnings"]), report["warnings"]
+
+
+WRONG_ROWS = {"one by a thousandth": lambda i, row: row * (1.001 if i == 2 else 1), "all by half": lambda i, row: row * 1.5, "samples exchanged": lambda i, row: row.roll(1, 0)}
+
+
+@pytest.mark.parametrize("name", WRONG_ROWS)
+def test_a_wrong_row_of_a_call(name, tmp_path):
+    reference = nameless.record(granite(), tmp_path / "reference.h5", {"input_ids": IDS})
+    report, red = judged(reference, last_logits_of_calls((7, 1, 1, 1, 1), tmp_path / "port.h5", WRONG_ROWS[name]), tmp_path)
+    assert report["first_divergence"]["path"] == "lm_head" and red["lm_head"]["verdict"] == "fail", red
