@@ -106,15 +106,13 @@ class TypeNames(unittest.TestCase):
             self.assertEqual(len(said), 1, (kind, said))
             self.assertIn("A is also the name of another type", said[0])
 
-    def test_unnamed_beside_a_header_of_its_folder(self):
-        within = "namespace parity {{\n{}\n}}  // namespace parity\n".format
-        unnamed = within("namespace {\nstruct A {\n};\n}  // namespace")
-        said = found(check_type_names, src_gate_b__hpp=within("struct A {\n};"), src_gate_c__cpp=unnamed)
+    def test_unnamed_beside_a_named_one(self):
+        said = self.two("struct A {\n};", "namespace {\nstruct A {\n};\n}  // namespace")
         self.assertEqual(len(said), 1, said)
-        self.assertIn("src/gate/c.cpp:3: A is also the name of a type that all files of its folder may know, src/gate/b.hpp:2", said[0])
+        self.assertIn("src/weights/b.cpp:3: A is also the name of a type that other files may know, src/gate/b.hpp:2", said[0])
 
     def test_what_is_no_second_type(self):
-        unnamed = "namespace {\nstruct A {\n};\n}  // namespace"
+        unnamed = "namespace {\nstruct B {\n};\n}  // namespace"
         other = "namespace other {\nstruct A {\n};\n}  // namespace other"
         for second in (unnamed, other, "struct A;", "struct A::State {\n};", "// struct A {", "struct AB {\n};",
                        "struct B {\n  struct A {\n  };\n};", "struct A f();"):

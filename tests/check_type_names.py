@@ -1,8 +1,8 @@
 """One name, one type, as a test. Usage: check_type_names.py ROOT
 
 - Two types of src/ and kernels/ that are not in an unnamed namespace have two names within their namespace.
-- A type in an unnamed namespace has no name that such a type of its folder has: where a unity build joins the two files, neither name is known any more, and which
-  files of a folder it joins changes with every new one.
+- A type in an unnamed namespace has no name that such a type has: where a unity build joins the two files, neither name is known any more, and which files it joins
+  changes with every new one.
 
 Of two types `A` of one namespace the linker keeps one destructor for both. Neither compiler nor linker says so, and optimised code works as long as each is
 inlined.
@@ -43,7 +43,7 @@ def violations(root):
                 for number, namespace, name, own in types(path.read_text()):
                     place = f"{path.relative_to(root)}:{number}"
                     if own:
-                        unnamed.append((place, path.parent.relative_to(root), (namespace, name)))
+                        unnamed.append((place, (namespace, name)))
                     else:
                         places[namespace, name].append(place)
     if files < 10:
@@ -51,9 +51,9 @@ def violations(root):
     for (_, name), where in places.items():
         if len(where) > 1:
             yield f"{where[0]}: {name} is also the name of another type, {', '.join(where[1:])}"
-    for place, folder, type_name in unnamed:
-        if near := [other for other in places.get(type_name, []) if pathlib.Path(other.split(":")[0]).parent == folder]:
-            yield f"{place}: {type_name[1]} is also the name of a type that all files of its folder may know, {near[0]}"
+    for place, type_name in unnamed:
+        if others := places.get(type_name):
+            yield f"{place}: {type_name[1]} is also the name of a type that other files may know, {others[0]}"
 
 
 if __name__ == "__main__":

@@ -16,9 +16,9 @@ struct BothValues {
 };
 
 // Sample after sample that of the batch which the next values are, its own before others: prompts may be equal.
-class Order {
+class OrderOfSamples {
  public:
-  Order(const RaggedBatch& batch, const BothValues& values) : batch_(batch), values_(values) {}
+  OrderOfSamples(const RaggedBatch& batch, const BothValues& values) : batch_(batch), values_(values) {}
 
   std::optional<RaggedBatch> find() {
     std::vector<size_t> left(batch_.tokens.size());
@@ -79,7 +79,7 @@ RaggedBatch in_order_of_values(const RaggedBatch& batch, const RecordedSide& ref
       if ((!path.own && path.name != b.path) || c == path.tensors.end()) continue;
       const auto values = both_values(batch, *reference.dump, b.value, tensors[c->second]);
       if (!values) continue;
-      if (auto found = Order(batch, *values).find()) return *found;
+      if (auto found = OrderOfSamples(batch, *values).find()) return *found;
       if (++looked_at == kCallLimits.padded) break;
     }
     boundaries += looked_at > 0;

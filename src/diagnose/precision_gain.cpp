@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kResultSample = 1 << 14;  // elements of the result that carried roundings are kept of
 
-struct Rounding {
+struct LocalRounding {
   size_t boundary;
   int op;
   double local;        // its norm over the value's
@@ -77,14 +77,14 @@ class Roundings {
   // Each step takes the rounding without which the least is left.
   void choose(size_t most) {
     at::Tensor left = final_.clone(), all = final_.clone();
-    for (const Rounding& r : found_)
+    for (const LocalRounding& r : found_)
       if (r.carried.defined()) all -= r.carried;
     const double whole = final_.square().sum().item<double>();
     gain_.explained = whole > 0 ? 1 - all.square().sum().item<double>() / whole : 0;
     for (size_t step = 0; step < most; ++step) {
-      const Rounding* best = nullptr;
+      const LocalRounding* best = nullptr;
       double largest = 0;
-      for (const Rounding& r : found_) {
+      for (const LocalRounding& r : found_) {
         if (!r.carried.defined() || std::find(chosen_.begin(), chosen_.end(), &r) != chosen_.end()) continue;
         const at::Tensor carried = r.carried.to(at::kDouble);
         const double brings = (2 * at::dot(carried, left) - at::dot(carried, carried)).item<double>();
@@ -139,9 +139,9 @@ class Roundings {
   const Program& program_;
   const size_t root_;
   const std::function<void(double)>& progress_;
-  std::vector<Rounding> found_;
+  std::vector<LocalRounding> found_;
   std::vector<Injection> injections_;  // one a rounding
-  std::vector<const Rounding*> chosen_;
+  std::vector<const LocalRounding*> chosen_;
   at::Tensor final_, truth_;  // sampled
   double norm_ = 0;
   PrecisionGain gain_;

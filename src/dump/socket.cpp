@@ -19,13 +19,13 @@ namespace {
 constexpr size_t kReadAtOnce = 64 << 10;
 constexpr int kPollMilliseconds = 100;
 
-struct Place {
+struct HostAndPort {
   std::string host, port;
 };
 
-Place place_of(const std::string& address) {
+HostAndPort place_of(const std::string& address) {
   const size_t colon = address.rfind(':');
-  Place place{address.substr(0, colon), colon == std::string::npos ? "" : address.substr(colon + 1)};
+  HostAndPort place{address.substr(0, colon), colon == std::string::npos ? "" : address.substr(colon + 1)};
   const bool number = !place.port.empty() && place.port.size() < 6 &&
                       std::all_of(place.port.begin(), place.port.end(), [](char c) { return c >= '0' && c <= '9'; });
   if (place.host.empty() || !number || std::stoi(place.port) > 65535)
@@ -36,7 +36,7 @@ Place place_of(const std::string& address) {
 
 using Addresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
-Addresses looked_up(const Place& place, const std::string& address) {
+Addresses looked_up(const HostAndPort& place, const std::string& address) {
   addrinfo wanted{};
   wanted.ai_flags = AI_PASSIVE;
   wanted.ai_socktype = SOCK_STREAM;
@@ -61,7 +61,7 @@ SocketDescriptor::~SocketDescriptor() {
 }
 
 Listener::Listener(const std::string& address) {
-  const Place place = place_of(address);
+  const HostAndPort place = place_of(address);
   const Addresses found = looked_up(place, address);
   socket_ = SocketDescriptor(::socket(found->ai_family, found->ai_socktype | SOCK_CLOEXEC, found->ai_protocol));
   const int yes = 1;

@@ -19,7 +19,7 @@ namespace parity {
 namespace {
 
 // A point of the reference, or a tensor of the candidate.
-struct Place {
+struct NamedPlace {
   std::string path;
   int call = 0;
   std::string what;    // "[1, 12, 64] fp32"
@@ -209,10 +209,10 @@ class PairsMap {
 
   // Modules' results first: what a port has most likely. One line a value, as its counterpart settles all its names.
   std::string unpaired_text() {
-    std::stable_partition(unpaired_.begin(), unpaired_.end(), [](const Place& p) { return !is_op_path(p.path); });
+    std::stable_partition(unpaired_.begin(), unpaired_.end(), [](const NamedPlace& p) { return !is_op_path(p.path); });
     std::set<int64_t> shown;
-    std::vector<Place> lines;
-    for (const Place& p : unpaired_)
+    std::vector<NamedPlace> lines;
+    for (const NamedPlace& p : unpaired_)
       if (p.value < 0 || shown.insert(p.value).second) lines.push_back(p);
     return block(lines,
                  "points of the reference that could be paired; with a candidate's name for the ?, and the # "
@@ -224,12 +224,12 @@ class PairsMap {
     return block(unmatched_, "tensors of the candidate without a reference", "  # ");
   }
 
-  static std::string block(const std::vector<Place>& places, const char* title, const char* between) {
+  static std::string block(const std::vector<NamedPlace>& places, const char* title, const char* between) {
     if (places.empty()) return "";
     std::map<std::string, int> calls;
-    for (const Place& p : places) ++calls[p.path];
+    for (const NamedPlace& p : places) ++calls[p.path];
     std::string out = fmt::format("\n# {} {}:\n", calls.size(), title);
-    for (const Place& p : places)
+    for (const NamedPlace& p : places)
       if (const auto here = calls.find(p.path); here != calls.end()) {
         out += fmt::format("# {}{}{}{}\n", plain(quoted_name(p.path)), between, p.what,
                            here->second > 1 ? fmt::format(", {} calls", here->second) : "");
@@ -245,7 +245,7 @@ class PairsMap {
   std::vector<std::string> order_, others_, left_out_;
   std::vector<std::pair<std::string, int>> other_calls_;  // the reference's without a counterpart
   std::set<std::string> settled_, sliced_;  // paths that no rule may reach; tensors that a rule slices already
-  std::vector<Place> unpaired_, unmatched_;
+  std::vector<NamedPlace> unpaired_, unmatched_;
   std::vector<MapRule> rules_;
   std::vector<CallPair> call_pairs_;  // of paths whose calls need a rule each
   size_t by_call_ = 0;                // so many paths

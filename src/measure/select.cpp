@@ -10,7 +10,7 @@ namespace {
 constexpr int64_t kKeep = int64_t{1} << 20;  // so many differences are simply kept: 8 MiB
 constexpr int kDigit = 16;                   // bits of a histogram's index
 
-struct Differences {
+struct DifferenceSource {
   const at::Tensor &reference, &candidate;
   bool wide;
   void visit(const std::function<void(int64_t, const double*, int64_t)>& f) const {
@@ -19,7 +19,7 @@ struct Differences {
 };
 
 /// All differences whose leading `bits` bits are `prefix`.
-std::vector<double> collect(const Differences& source, int bits, uint64_t prefix) {
+std::vector<double> collect(const DifferenceSource& source, int bits, uint64_t prefix) {
   std::array<std::vector<double>, kTasks> parts;
   source.visit([&](int64_t task, const double* abs_d, int64_t n) {
     auto& part = parts[static_cast<size_t>(task)];
@@ -32,7 +32,7 @@ std::vector<double> collect(const Differences& source, int bits, uint64_t prefix
 }
 
 /// How many differences with the given leading bits have each value of the next kDigit bits.
-std::vector<int64_t> histogram(const Differences& source, int bits, uint64_t prefix) {
+std::vector<int64_t> histogram(const DifferenceSource& source, int bits, uint64_t prefix) {
   std::vector<int64_t> counts(size_t{1} << kDigit);
   std::array<std::vector<int64_t>, kTasks> parts;
   source.visit([&](int64_t task, const double* abs_d, int64_t n) {
@@ -49,7 +49,7 @@ std::vector<int64_t> histogram(const Differences& source, int bits, uint64_t pre
 }
 
 /// The difference of rank `rank` (0 = the smallest).
-double select(const Differences& source, int64_t rank, int64_t total) {
+double select(const DifferenceSource& source, int64_t rank, int64_t total) {
   uint64_t prefix = 0;
   int bits = 0;
   for (int64_t candidates = total; bits < 64 && candidates > kKeep; bits += kDigit) {
@@ -69,7 +69,7 @@ double select(const Differences& source, int64_t rank, int64_t total) {
 
 std::array<double, 2> select_ranks(const at::Tensor& reference, const at::Tensor& candidate, bool wide, int64_t rank,
                                    int64_t finite) {
-  const Differences source{reference, candidate, wide};
+  const DifferenceSource source{reference, candidate, wide};
   const double value = select(source, rank, finite);
   return {value, rank + 1 < finite ? select(source, rank + 1, finite) : value};
 }

@@ -118,7 +118,7 @@ double distance(T a, T b) {
   return a == b || (std::isnan(a) && std::isnan(b)) ? 0 : std::numeric_limits<double>::infinity();
 }
 
-struct Place {
+struct LargeDifference {
   double distance;
   int64_t at;
   double reference, candidate;
@@ -130,18 +130,18 @@ class Largest {
   explicit Largest(size_t most) : most_(most) {}
   /// What is not greater does not come in.
   double bar() const { return kept_.size() == most_ ? kept_.back().distance : 0; }
-  void add(const Place& place) {
+  void add(const LargeDifference& place) {
     if (!(place.distance > bar())) return;
     kept_.insert(std::upper_bound(kept_.begin(), kept_.end(), place.distance,
-                                  [](double x, const Place& p) { return x > p.distance; }),
+                                  [](double x, const LargeDifference& p) { return x > p.distance; }),
                  place);
     if (kept_.size() > most_) kept_.pop_back();
   }
-  const std::vector<Place>& kept() const { return kept_; }
+  const std::vector<LargeDifference>& kept() const { return kept_; }
 
  private:
   size_t most_;
-  std::vector<Place> kept_;
+  std::vector<LargeDifference> kept_;
 };
 
 /// Of the blocks [first, last). The sums of a block, made many elements at a time, say whether one of it comes in.
@@ -161,7 +161,7 @@ void add_largest(const at::Tensor& r, const at::Tensor& c, int64_t first, int64_
 }
 
 template <class T>
-std::vector<Place> largest(const at::Tensor& r, const at::Tensor& c, size_t most) {
+std::vector<LargeDifference> largest(const at::Tensor& r, const at::Tensor& c, size_t most) {
   const int64_t blocks = blocks_of(r), tasks = std::min(kTasks, blocks);
   std::vector<Largest> parts(static_cast<size_t>(tasks), Largest(most));
   at::parallel_for(0, tasks, 1, [&](int64_t first, int64_t last) {
@@ -170,7 +170,7 @@ std::vector<Place> largest(const at::Tensor& r, const at::Tensor& c, size_t most
   });
   Largest all(most);
   for (const Largest& part : parts)
-    for (const Place& place : part.kept()) all.add(place);
+    for (const LargeDifference& place : part.kept()) all.add(place);
   return all.kept();
 }
 
@@ -189,7 +189,7 @@ std::vector<Element> worst_elements(const at::Tensor& reference, const at::Tenso
   const bool floats = exact_in_double(r.scalar_type()) && exact_in_double(c.scalar_type());
   std::vector<Element> out;
   if (most == 0) return out;
-  for (const Place& place : floats ? largest<double>(r, c, most) : largest<long double>(r, c, most)) {
+  for (const LargeDifference& place : floats ? largest<double>(r, c, most) : largest<long double>(r, c, most)) {
     const int64_t at = reference.is_complex() ? place.at / 2 : place.at;
     out.push_back({index_of(at, reference.sizes()), place.reference, place.candidate});
   }

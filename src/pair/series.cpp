@@ -19,14 +19,14 @@ namespace {
 
 constexpr size_t kLongestNumber = 4;  // digits; longer ones are hashes
 
-struct Numbered {
+struct NumberedPath {
   std::string text;  // with # for the number
   int64_t number = 0;
 };
 
 // One for each number in the path.
-std::vector<Numbered> numbered(const std::string& path) {
-  std::vector<Numbered> found;
+std::vector<NumberedPath> numbered(const std::string& path) {
+  std::vector<NumberedPath> found;
   for (const auto& [begin, length] : numbers_in(path, kLongestNumber))
     found.push_back(
         {path.substr(0, begin) + '#' + path.substr(begin + length), std::stoll(path.substr(begin, length))});
@@ -55,11 +55,11 @@ class SeriesPairer {
     for (size_t b = 0; b < reference.boundaries.size(); ++b) {
       const Boundary& boundary = reference.boundaries[b];
       if (!boundary.comparable || boundary.call != 0 || module_of(boundary.path) != boundary.path) continue;
-      for (const Numbered& n : numbered(boundary.path)) modules[n.text].emplace(n.number, b);
+      for (const NumberedPath& n : numbered(boundary.path)) modules[n.text].emplace(n.number, b);
     }
     for (size_t c = 0; c < candidate.size(); ++c)
       if (!candidate[c].of_op && candidate[c].call == 0)
-        for (const Numbered& n : numbered(candidate[c].path)) tensors[n.text].emplace(n.number, c);
+        for (const NumberedPath& n : numbered(candidate[c].path)) tensors[n.text].emplace(n.number, c);
     modules_ = lists_of(std::move(modules));
     tensors_ = lists_of(std::move(tensors));
     for (const PortPair& pair : pairing.pairs) pairs_.emplace(pair.candidate, pair);
@@ -82,24 +82,24 @@ class SeriesPairer {
 
  private:
   // The reference's list, and what its numbers are ahead by.
-  std::optional<Numbered> list_of(const Members& tensors) const {
+  std::optional<NumberedPath> list_of(const Members& tensors) const {
     std::optional<std::set<std::pair<std::string, int64_t>>> possible;
     for (const auto& [number, c] : tensors) {
       const auto pair = pairs_.find(c);
       if (pair == pairs_.end()) continue;
       std::set<std::pair<std::string, int64_t>> here;
-      for (const Numbered& n : numbered(reference_.boundaries[pair->second.boundary].path))
+      for (const NumberedPath& n : numbered(reference_.boundaries[pair->second.boundary].path))
         if (modules_.contains(n.text) && (!possible || possible->contains({n.text, n.number - number})))
           here.emplace(n.text, n.number - number);
       possible = std::move(here);
     }
     if (!possible) return unpaired_list(tensors);
     if (possible->size() != 1) return std::nullopt;
-    return Numbered{possible->begin()->first, possible->begin()->second};
+    return NumberedPath{possible->begin()->first, possible->begin()->second};
   }
 
-  std::optional<Numbered> unpaired_list(const Members& tensors) const {
-    std::vector<Numbered> outermost;
+  std::optional<NumberedPath> unpaired_list(const Members& tensors) const {
+    std::vector<NumberedPath> outermost;
     const auto depth = [](const std::string& text) { return std::count(text.begin(), text.end(), '.'); };
     for (const auto& [text, modules] : modules_) {
       if (modules.size() != tensors.size() || !fits_as_a_whole(modules, tensors)) continue;

@@ -13,9 +13,9 @@ using nlohmann::json;
 
 bool is_integer_kind(TypeKind kind) { return kind == TypeKind::IntType || kind == TypeKind::SymIntType; }
 
-class Decoder {
+class ArgumentDecoder {
  public:
-  Decoder(Precision precision, const ValueLookup& lookup) : precision_(precision), lookup_(lookup) {}
+  ArgumentDecoder(Precision precision, const ValueLookup& lookup) : precision_(precision), lookup_(lookup) {}
 
   c10::IValue decode(const json& given, const c10::Argument& argument) const {
     try {
@@ -174,7 +174,7 @@ std::optional<size_t> argument_index(const c10::FunctionSchema& schema, std::str
 torch::jit::Stack read_arguments(const Op& op, const c10::FunctionSchema& schema, Precision precision,
                                  const ValueLookup& lookup) {
   const auto& arguments = schema.arguments();
-  const Decoder decoder(precision, lookup);
+  const ArgumentDecoder decoder(precision, lookup);
   if (op.args.size() > arguments.size())
     throw Error(fmt::format("{} arguments are given, the operator takes {}", op.args.size(), arguments.size()));
   for (const auto& [name, given] : op.kwargs.items())

@@ -30,11 +30,11 @@ constexpr ValueFault kValueFaults[] = {
      [](double v) { return std::pow(clipped(v), 1 / 2.2); }},
 };
 
-struct Order {
+struct ChannelOrder {
   const char* name;
   std::array<int, 3> order;
 };
-constexpr Order kOrders[] = {
+constexpr ChannelOrder kOrders[] = {
     {"BGR", {2, 1, 0}}, {"GRB", {1, 0, 2}}, {"RBG", {0, 2, 1}}, {"GBR", {1, 2, 0}}, {"BRG", {2, 0, 1}}};
 
 }  // namespace
@@ -47,7 +47,7 @@ std::vector<ClipHypothesis> simple_hypotheses(int channels) {
     all.push_back(std::move(h));
   }
   if (channels == 3)
-    for (const Order& o : kOrders)
+    for (const ChannelOrder& o : kOrders)
       all.push_back({.kind = "channels",
                      .text = std::string("candidate's channels are in the order ") + o.name,
                      .order = o.order});
