@@ -40,7 +40,7 @@ class Divider {
     for (const CallShapes& path : sides_.paths)
       if (path.own) divide_own(path);
     find_extents(found_);
-    if (found_.chunks.empty() || found_.extents.empty() || is_by_chance()) return {};
+    if (found_.chunks.empty() || found_.extents.size() < 2 || is_by_chance()) return {};
     find_rows(found_);
     for (const CallShapes* path : otherwise_)
       if (!(found_.of_port ? join_last(*path) : take_last(*path))) leave_out(*path);
@@ -53,6 +53,8 @@ class Divider {
   const Calls& in_chunks(const CallShapes& path) const { return found_.of_port ? path.port : path.reference; }
   const Calls& whole(const CallShapes& path) const { return found_.of_port ? path.reference : path.port; }
 
+  // `path`: of a name that both sides have.
+  // `path`: of a name that both sides have.
   bool is_divided(const CallShapes& path) const {
     const size_t once = whole(path).times, times = in_chunks(path).times;
     if (calls_.anew) return once == times && path.reference != path.port;
@@ -162,8 +164,8 @@ class Divider {
   // The port has in each chunk the last token alone: of chunks of a prompt the last one's is the prompt's, of samples
   // each has one. The reference has all tokens, or the last one's (calls/last_tokens.hpp).
   bool join_last(const CallShapes& path) {
-    const bool divided = is_divided(path) && !calls_.anew && !sides_.of_selections.contains(path.name);
-    if (path.own || !divided || !path.one_dtype || path.of_range) return false;
+    if (path.own || calls_.anew || !is_divided(path) || sides_.of_selections.contains(path.name)) return false;
+    if (!path.one_dtype || path.of_range) return false;
     const Groups calls = calls_.of(path.reference.times, path.port.times);
     std::vector<Chunks> found;
     std::vector<size_t> before_last;  // tensors

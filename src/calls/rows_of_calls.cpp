@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <map>
 #include <optional>
@@ -12,8 +13,8 @@
 #include <utility>
 
 #include "calls/call_shapes.hpp"
+#include "calls/limits.hpp"
 #include "calls/padding_tokens.hpp"
-#include "measure/measure.hpp"
 #include "pair/limits.hpp"
 
 namespace parity {
@@ -30,8 +31,16 @@ std::optional<size_t> axis_of_rows(const Shape& whole, const Shape& row) {
   return std::nullopt;
 }
 
-bool is_near(const at::Tensor& row, const at::Tensor& other) {
-  return measure_sums(row, other).rel_l2.value_or(1) < kPairLimits.content.same;
+// Evenly out of all.
+at::Tensor some_features(const at::Tensor& value) {
+  const auto step = static_cast<int64_t>(static_cast<double>(value.size(-1)) / kCallLimits.features);
+  return value.slice(-1, 0, value.size(-1), std::max<int64_t>(step, 1)).to(at::kDouble);
+}
+
+// Places of the rows along the axis that are as this one but for roundings.
+at::Tensor near_rows(const at::Tensor& whole, const at::Tensor& row, int64_t axis) {
+  const auto squares = [axis](const at::Tensor& value) { return value.square().movedim(axis, 0).flatten(1).sum(1); };
+  return (squares(whole - row) < squares(row) * std::pow(kPairLimits.content.same, 2)).nonzero();
 }
 
 // A value of the reference, and the port's tensors of its name, each a row along the axis of the tokens.
@@ -58,7 +67,8 @@ class RowsOfCalls {
       if (auto rows = rows_of(path)) all.push_back(std::move(*rows));
     std::map<std::pair<size_t, int64_t>, Places> told;  // by calls and tokens: what one path tells holds for others
     for (const Rows& rows : all)
-      if (const auto places = places_of(rows)) told.emplace(rows.key(), *places);
+      if (const auto places = told.contains(rows.key()) ? std::nullopt : places_of(rows))
+        told.emplace(rows.key(), *places);
     for (const Rows& rows : all)
       if (const auto places = told.find(rows.key()); places != told.end())
         join(rows, places->second);
@@ -87,16 +97,14 @@ class RowsOfCalls {
     return rows;
   }
 
-  // By call the place of its row, each behind that of the call before; nullopt: one is near to none.
+  // By call the place of its row, each behind that of the call before; nullopt: one is near to none, or to several.
   std::optional<Places> places_of(const Rows& rows) const {
-    const at::Tensor whole = stored_value(dump_, reference_.boundaries[rows.boundary].value);
+    const at::Tensor whole = some_features(stored_value(dump_, reference_.boundaries[rows.boundary].value));
     Places places;
-    int64_t next = 0;
     for (const size_t c : rows.tensors) {
-      const at::Tensor row = tensors_[c].load().reshape(rows.one);
-      while (next < rows.tokens && !is_near(whole.narrow(rows.axis, next, 1), row)) ++next;
-      if (next == rows.tokens) return std::nullopt;
-      places.push_back(next++);
+      const at::Tensor near = near_rows(whole, some_features(tensors_[c].load().reshape(rows.one)), rows.axis);
+      if (near.numel() != 1 || (!places.empty() && near.item<int64_t>() <= places.back())) return std::nullopt;
+      places.push_back(near.item<int64_t>());
     }
     return places;
   }

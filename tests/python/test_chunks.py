@@ -3,6 +3,7 @@ import itertools
 
 import diffusers
 import nameless
+import numpy as np
 import parity_probe
 import pytest
 import spread_models
@@ -271,3 +272,19 @@ def test_a_sum_over_the_batch_is_not_compared(tmp_path):
     report, _ = nameless.compare(tmp_path / "ref.h5", tmp_path / "port.h5", tmp_path / "report")
     assert report["counts"]["fail"] == report["counts"]["shape"] == 0
     assert {"/sum.0", "[1]"} & {op["path"] for op in report["ops"] if op["verdict"] == "missing"}, report["counts"]
+
+
+def test_a_name_of_the_port_s_own_beside_samples_in_calls(tmp_path):
+    """Query, key and value in one product, a tensor that the reference has not, among names that both sides have: it crashed."""
+    model, ids = gpt2(), torch.cat([IDS[:1], IDS[:1] + 1])
+    with torch.no_grad(), parity_probe.record(model, tmp_path / "reference.h5"):
+        model(ids)
+    whole = sample_by_sample(gpt2(), (ids,), tmp_path / "whole.h5", (1, 1))
+    calls = [(path, value) for path, _, value in nameless.boundaries(whole) if not path.startswith("op ")]
+    with parity_probe.Writer(tmp_path / "port.h5") as port:
+        for path, value in calls:
+            port.write(path, np.ascontiguousarray(value))
+            if path.endswith("ln_1"):
+                port.write(path.replace("ln_1", "gate_and_up"), np.ascontiguousarray(np.repeat(value, 5, -1)[..., :77]))
+    report, _ = nameless.compare(tmp_path / "reference.h5", tmp_path / "port.h5", tmp_path / "report")
+    assert report["verdict"] == "pass" and report["counts"]["pass"] > 25, report["counts"]
