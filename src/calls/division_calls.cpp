@@ -11,7 +11,8 @@ size_t CallsOfChunks::sum_of_first(size_t some) const {
 size_t CallsOfChunks::all() const { return sum_of_first(counts.size()); }
 
 Groups CallsOfChunks::of(size_t once, size_t times) const {
-  const size_t modules = once % passes == 0 ? once / passes : once;
+  // A module that is not called as often in each pass (of an encoder and a decoder both) goes with them call by call.
+  const size_t modules = once % passes == 0 ? once / passes : 1;
   Groups calls(once);
   for (size_t whole = 0; whole < once; ++whole) {
     const size_t pass = whole / modules, chunks = anew ? pass + 1 : counts.empty() ? times / once : counts.at(pass);

@@ -48,7 +48,7 @@ std::vector<Shape> parts_by_shape(const RaggedBatch& batch, const Shape& whole) 
 std::vector<size_t> RaggedBatch::calls_of(size_t once, size_t times, size_t c) const {
   if (once * tokens.size() != times) return {};
   std::vector<size_t> calls;
-  for (size_t i = 0; i < tokens.size(); ++i) calls.push_back(i * once + c);
+  for (size_t i = 0; i < tokens.size(); ++i) calls.push_back(by_step ? c * tokens.size() + i : i * once + c);
   return calls;
 }
 

@@ -25,6 +25,7 @@ struct RaggedBatch {
   std::vector<int64_t> tokens;  // and without
   Permutation samples;
   std::vector<bool> in_front;           // the padding comes first
+  bool by_step = false;                 // a step of each sample, then the next; else all of a sample before the next
   std::vector<SequenceLengths> also{};  // those of other sequences, whose padding lies alike
 
   int64_t size() const { return static_cast<int64_t>(tokens.size()); }

@@ -9,9 +9,8 @@
 #include <numeric>
 
 #include "calls/limits.hpp"
+#include "calls/ragged_steps.hpp"
 #include "calls/votes.hpp"
-#include "measure/measure.hpp"
-#include "pair/limits.hpp"
 
 namespace parity {
 namespace {
@@ -34,9 +33,9 @@ using Agreement = std::array<bool, 2>;
 class Finder {
  public:
   Finder(const RecordedSide& reference, const RecordedSide& port, const std::vector<CandidateTensor>& tensors,
-         const std::vector<CallShapes>& paths, bool of_port)
+         const std::vector<CallShapes>& paths, bool of_port, bool by_step)
       : reference_(reference), port_(port), tensors_(tensors) {
-    found_.of_port = of_port;
+    found_.of_port = of_port, found_.by_step = by_step;
     for (const CallShapes& path : paths)
       if (path.own)
         own_.push_back(&path);
@@ -119,12 +118,6 @@ class Finder {
     return false;
   }
 
-  static bool agrees(const RaggedBatch& batch, size_t call, const at::Tensor& whole, const at::Tensor& part) {
-    const auto place = place_in_batch(batch, call, whole.sizes().vec(), part.sizes().vec());
-    return place && measure_sums(axis_parts(whole, *place).reshape(part.sizes()), part).rel_l2.value_or(1) <
-                        kPairLimits.content.same;
-  }
-
   // Most of what one side has in several calls has other lengths in each, and most of what the other side has of as
   // many samples one length beside them.
   bool lengths_of_own_names() {
@@ -150,11 +143,13 @@ class Finder {
     return found_.padded > 0;
   }
 
-  // As often as most modules of the side without padding are called for each call of the other.
+  // As often as most modules of the side without padding are called for each call of the other, of those that are
+  // called more often: an encoder may run prompt by prompt before a decoder with a batch.
   size_t samples() const {
     std::map<size_t, int> votes;
     for (const auto& [name, path] : named_)
-      if (const size_t times = found_.batch(*path).times; found_.single(*path).times % times == 0)
+      if (const size_t times = found_.batch(*path).times;
+          found_.single(*path).times > times && found_.single(*path).times % times == 0)
         ++votes[found_.single(*path).times / times];
     return most_of(votes).value_or(0);
   }
@@ -286,8 +281,13 @@ class Finder {
 std::optional<RaggedBatch> find_ragged_batch(const RecordedSide& reference, const RecordedSide& port,
                                              const std::vector<CandidateTensor>& tensors,
                                              const std::vector<CallShapes>& paths) {
-  for (const bool of_port : {false, true})
-    if (auto found = Finder(reference, port, tensors, paths, of_port).find()) return found;
+  for (const bool of_port : {false, true}) {
+    std::vector<RaggedBatch> orders;
+    for (const bool by_step : {false, true})
+      if (auto found = Finder(reference, port, tensors, paths, of_port, by_step).find())
+        orders.push_back(std::move(*found));
+    if (!orders.empty()) return in_likelier_order(orders, reference, tensors, paths);
+  }
   return std::nullopt;
 }
 

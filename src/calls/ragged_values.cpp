@@ -44,6 +44,7 @@ class Matcher {
         for (const auto& [call, shape] : batch_.batch(path).shapes) match(path, call);
     if (!batch_.of_port) pack_for_own(paths);
     const PartBoundaries changed = go_on_from_tokens(program, std::move(packed_), of_tokens_, left_out_);
+    pack_other_names(program, paths);
     std::erase_if(matched_,
                   [&](const Matched& matched) { return matched.boundary && left_out_.contains(*matched.boundary); });
     return changed;
@@ -207,6 +208,19 @@ class Matcher {
       packed_.emplace(b, places);
       if (packed != batch) of_tokens_.insert(b);
     }
+  }
+
+  // Of a value that was packed, where the port has it as the reference had: an encoder's states that are returned.
+  void pack_other_names(const Program& program, const std::vector<CallShapes>& paths) {
+    for (const CallShapes& path : paths)
+      for (const auto& [call, c] :
+           path.own || path.reference != path.port ? std::map<size_t, size_t>() : path.tensors) {
+        const PackedParts& packed = program.boundaries[boundary(path, call)].value.packed;
+        if (packed.parts.empty()) continue;
+        CandidateTensor& samples = add(path, call, {0, c});
+        samples.shape = packed_shape(samples.shape, packed);
+        samples.load = [load = samples.load, packed] { return pack(load(), packed); };
+      }
   }
 
   const Program& program_;

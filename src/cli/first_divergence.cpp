@@ -32,12 +32,11 @@ void attach_repro(Report& report, const Sides& sides, const std::filesystem::pat
   const OpResult* op = first_divergence(report);
   if (op == nullptr || !sides.replayable()) return;
   const std::filesystem::path file = folder / "first_divergence.h5";
-  const auto [path, call] = cut_at(sides.reference.program, *op);
   try {
-    if (sides.rewritten)  // the recording has all of them
-      extract(*sides.reference.dump, load_program(*sides.reference.dump), {path, call, nullptr}, file);
-    else
-      extract(*sides.reference.dump, sides.reference.program, {path, call, port_values(sides)}, file);
+    // Of a program that was rewritten, as it was recorded: all of its values are there, and not the port's.
+    const Program recorded = sides.rewritten ? load_program(*sides.reference.dump) : sides.reference.program;
+    const auto [path, call] = cut_at(recorded, *op);
+    extract(*sides.reference.dump, recorded, {path, call, sides.rewritten ? nullptr : port_values(sides)}, file);
     const Dump cut(file);
     const Program program = load_program(cut);
     report.repro_test = test_snippet(cut, program, run_again(cut, program, Precision::recorded));

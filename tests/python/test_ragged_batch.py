@@ -6,7 +6,8 @@ import nameless
 import numpy as np
 import pytest
 import torch
-from spread_models import gpt2, judged
+import transformers
+from spread_models import gpt2, judged, spread
 from test_chunks import umt5
 from test_padding import DTYPES, gpt_oss, qwen3
 
@@ -194,3 +195,30 @@ def test_lost_tokens_are_no_padding(batch_of, tmp_path):
     port = record(gpt2(), tmp_path / "port.h5", calls[batch_of == "port"])
     report, red = judged(reference, port, tmp_path)
     assert report["verdict"] != "pass" and not said(report, batch_of), report["warnings"]
+
+
+@pytest.mark.parametrize("by_step", [False, True], ids=["sample after sample", "a step of each in turn"])
+def test_samples_of_several_steps(by_step, tmp_path):
+    steps = [prompts(), [tokens.flip(1) for tokens in prompts()]]
+    singles = [tokens for step in steps for tokens in step] if by_step else [step[i] for i in range(len(LENGTHS)) for step in steps]
+    reference = record(gpt2(), tmp_path / "reference.h5", [one_batch(step) for step in steps])
+    port = record(gpt2(), tmp_path / "port.h5", [{"input_ids": tokens} for tokens in singles])
+    report, red = judged(reference, port, tmp_path)
+    assert report["verdict"] == "pass" and report["counts"]["pass"] > 100, (red, report["warnings"])
+
+
+def test_an_encoder_s_prompts_in_calls_before_one_batch(tmp_path):
+    """The encoder's modules alone are called more often than in the reference."""
+    config = transformers.T5Config(vocab_size=97, d_model=48, d_kv=12, d_ff=80, num_layers=1, num_heads=4, decoder_start_token_id=0)
+    model, samples = spread(transformers.T5ForConditionalGeneration(config)), prompts()
+    batch, tokens = one_batch(samples), torch.stack([tokens[0, :3] for tokens in samples])
+    reference, port = tmp_path / "reference.h5", tmp_path / "port.h5"
+    with torch.no_grad(), parity_probe.record(model, reference):
+        model(**batch, decoder_input_ids=tokens, use_cache=False)
+    with torch.no_grad(), parity_probe.record(model, port):
+        states = torch.zeros(len(samples), PADDED, 48)
+        for i, sample in enumerate(samples):
+            states[i, :sample.shape[1]] = model.encoder(sample).last_hidden_state[0]
+        model(encoder_outputs=(states,), attention_mask=batch["attention_mask"], decoder_input_ids=tokens, use_cache=False)
+    report, red = judged(reference, port, tmp_path)
+    assert report["verdict"] == "pass", (red, report["warnings"])
