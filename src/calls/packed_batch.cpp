@@ -23,6 +23,21 @@ std::optional<RaggedBatch> batch_of(const at::Tensor& mask) {
   return std::ranges::min(batch.tokens) < batch.padded ? std::optional(batch) : std::nullopt;
 }
 
+// The same samples with others beside their tokens: a text's pooled value, an image's.
+RaggedBatch longer(RaggedBatch batch, int64_t padded) {
+  for (int64_t& tokens : batch.tokens) tokens += padded - batch.padded;
+  batch.padded = padded;
+  return batch;
+}
+
+// Samples that are all as long and have no padding: an image's, beside a text's.
+PackedParts whole_samples(const RaggedBatch& batch, const Shape& whole) {
+  if (whole.size() < 3 || whole[0] != batch.size()) return {};
+  PackedParts packed{{}, 1};
+  for (const size_t sample : batch.samples) packed.parts.push_back({{0, whole[0], static_cast<int64_t>(sample), 1}});
+  return packed;
+}
+
 // The shape of a batch's samples, one behind the other, as far as the batch's alone tells; empty: it has none.
 Shape shape_behind(const RaggedBatch& batch, const Shape& whole) {
   const PackedParts places = places_by_shape(batch, whole);
@@ -64,17 +79,28 @@ std::vector<RaggedBatch> masked_batches(const RecordedSide& side) {
   std::vector<RaggedBatch> found;
   if (side.program == nullptr || side.dump == nullptr) return found;
   for (const Leaf& leaf : side.program->leaves)
-    if (leaf.is_recorded_input() && leaf.value.shape.size() == 2 && leaf.value.elements() > 0)
-      if (auto batch = batch_of(stored_value(*side.dump, leaf.value).ne(0))) found.push_back(std::move(*batch));
+    if (leaf.is_recorded_input() && leaf.value.shape.size() == 2 && leaf.value.elements() > 0) {
+      const at::Tensor value = stored_value(*side.dump, leaf.value);
+      const bool flags = value.eq(0).logical_or(value.eq(1)).all().item<bool>();  // token 0 is no padding
+      if (auto batch = flags ? batch_of(value.ne(0)) : std::nullopt) found.push_back(std::move(*batch));
+    }
   return found;
 }
 
 PackedParts places_behind(const RaggedBatch& batch, const Shape& whole, const Shape& other, bool last) {
-  PackedParts places = places_by_shape(batch, whole, last);
-  if (places.parts.empty()) return {};
   KnownShapes wanted;
   wanted.add(other);
-  return wanted.has_extents(packed_shape(whole, places)) ? places : PackedParts();
+  const auto is_wanted = [&](const PackedParts& places) {
+    return !places.parts.empty() && wanted.has_extents(packed_shape(whole, places));
+  };
+  std::vector<PackedParts> possible{places_by_shape(batch, whole, last)};
+  if (!last) {
+    for (size_t axis = 1; axis < whole.size(); ++axis)
+      if (whole[axis] > batch.padded) possible.push_back(places_by_shape(longer(batch, whole[axis]), whole));
+    possible.push_back(whole_samples(batch, whole));
+  }
+  const auto found = std::ranges::find_if(possible, is_wanted);
+  return found == possible.end() ? PackedParts() : *found;
 }
 
 PackedParts places_behind(const RaggedBatch& batch, const Shape& whole, const Shape& other) {

@@ -109,7 +109,7 @@ class PaddingPlaces {
     return at::equal(padded.narrow(rest.axis + 1, 0, 1).expand(padded.sizes()), padded);
   }
 
-  // An input that is zero along the padding, and nowhere else.
+  // An input that is zero along the padding, and nowhere else for all samples: these may have several lengths.
   bool is_masked(const Padding& padding) const {
     const RecordedSide side = padding.of_port ? sides_.port : sides_.reference;
     if (side.dump == nullptr) return false;
@@ -119,7 +119,8 @@ class PaddingPlaces {
       if (!leaf.is_recorded_input() || axis == shape.end()) return false;
       const at::Tensor mask = stored_value(*side.dump, leaf.value);
       const AxisPart part = part_along(static_cast<size_t>(axis - shape.begin()), padding.padded, padding);
-      return axis_part(mask, part).ne(0).all().item<bool>() && axis_part(mask, rest_of(part)).eq(0).all().item<bool>();
+      const at::Tensor seen = axis_part(mask, part).ne(0).movedim(part.axis, 0).flatten(1).any(1);
+      return seen.all().item<bool>() && axis_part(mask, rest_of(part)).eq(0).all().item<bool>();
     });
   }
 

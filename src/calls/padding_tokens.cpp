@@ -47,14 +47,16 @@ AxisPart part_along(size_t axis, int64_t extent, const Padding& padding) {
 
 PackedParts tokens_of(const Shape& padded, const Shape& shape, const Padding& padding) {
   std::vector<std::vector<AxisPart>> axes;
+  size_t joint = 0;
   const size_t lacking = padded.size() - std::min(padded.size(), shape.size());  // outermost axes of the other
   for (size_t axis = lacking; axis < padded.size(); ++axis) {
     const int64_t with = padded[axis], without = shape[axis + shape.size() - padded.size()];
     if (with == without || with == 1 || without == 1) continue;
     axes.push_back(parts_along(axis, with, without, padding));
     if (axes.back().empty()) return {};
+    joint += others_beside(with, without, padding) > 0;
   }
-  return of_axes(axes);
+  return joint == 0 || joint == axes.size() ? of_axes(axes) : PackedParts();  // scores over the tokens and a sink
 }
 
 PackedParts tokens_between(const Shape& reference, const Shape& port, const Padding& padding) {

@@ -1,10 +1,12 @@
 """Joint sequences, a text's tokens and an image's: their lengths differ with the text's, where one side pads it or has the samples in one batch."""
 import diffusers
 import nameless
+import numpy as np
 import parity_probe
 import pytest
 import torch
-from spread_models import judged, spread
+from spread_models import judged, saved, spread
+from test_ragged_batch import module_results
 
 G = torch.Generator().manual_seed(1)
 IMAGES, TEXTS = torch.randn(2, 4, 8, 6, generator=G), [torch.randn(1, length, 24, generator=G) for length in (5, 3)]
@@ -86,3 +88,20 @@ def test_a_static_text_under_names_of_its_own(tmp_path):
     report, red = judged(reference, tmp_path / "own.h5", tmp_path)
     assert report["verdict"] == "pass" and any("the port pads 5 tokens to 9" in warning for warning in report["warnings"]), (red, report["warnings"])
     assert len([op for op in report["ops"] if len(op["shape"]) == 4 and op["shape"][1] == 5 + 24]) == 2 * 3, report["counts"]
+
+
+def test_packed_texts_beside_images_of_one_length(tmp_path):
+    """Of samples one behind the other only the texts' padding is gone: the images have none."""
+    lengths, text, mask = (5, 3), TEXT.clone(), torch.ones(2, 5, dtype=torch.long)
+    text[1, 3:], mask[1, 3:] = 0, 0
+    shapes = {"timestep": torch.tensor([.3, .3]), "img_shapes": [[(1, 4, 6)]] * 2}
+    reference = record(qwen_image(), tmp_path / "reference.h5", [{"hidden_states": PATCHES, "encoder_hidden_states": text, "encoder_hidden_states_mask": mask, **shapes}])
+    port = record(qwen_image(), tmp_path / "port.h5", [{"hidden_states": PATCHES[i:i + 1], "encoder_hidden_states": text[i:i + 1, :n], "encoder_hidden_states_mask": mask[i:i + 1, :n],
+                                                        "timestep": torch.tensor([.3]), "img_shapes": [[(1, 4, 6)]]} for i, n in enumerate(lengths)])
+    parts = {}
+    for path, value in module_results(port):
+        parts.setdefault(path, []).append(value)
+    packed = {path: np.concatenate(values, 1) for path, values in parts.items() if len(values) == 2 and values[0].ndim == 3}
+    report, red = judged(reference, saved(tmp_path / "packed.h5", packed), tmp_path)
+    assert any("one behind the other without padding (5, 3 tokens)" in warning for warning in report["warnings"]), report["warnings"]
+    assert not red and report["counts"]["pass"] >= len(packed) > 50, (red, len(packed), report["counts"])

@@ -164,3 +164,14 @@ def test_calls_of_several_lengths(make, who, tmp_path):
     assert all(any(f"the {who} pads {length} tokens to 11" in warning for warning in report["warnings"]) for length in lengths), report["warnings"]
     modules = [op for op in report["ops"] if "/" not in op["path"] and len(op["shape"]) == 3]
     assert len(modules) > 10 and {(op["call"] % 2, op["shape"][1]) for op in modules if op["path"].endswith(("layer.1", "mlp"))} == {(0, 8), (1, 5)}
+
+
+@pytest.mark.parametrize("who", ["port", "reference"])
+def test_prompts_of_several_lengths_cut_to_the_longest(who, tmp_path):
+    """The mask leaves out more of the other prompts than the padding that one side lacks."""
+    calls = padded()
+    calls["attention_mask"][0, 8:] = 0
+    cut = {key: value[:, :11] for key, value in calls.items()}
+    reference, port = (nameless.record(qwen3(), tmp_path / f"{side}.h5", calls if side == who else cut) for side in ("reference", "port"))
+    report, red = judged(reference, port, tmp_path)
+    assert report["verdict"] == "pass" and any(f"the {who} pads 11 tokens to 16" in warning for warning in report["warnings"]), (red, report["warnings"])
