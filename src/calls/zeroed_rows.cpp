@@ -32,7 +32,7 @@ class ZeroedRows {
       const Value& mine = reference_.boundaries[b].value;
       if (mine.key.empty() || !may_tell(tensors_[c].dtype, mine.shape)) continue;
       named = true;
-      if (rest_is_zero(tensors_[c].load()) && !rest_is_zero(stored_value(dump_, mine))) return true;
+      if (is_left(tensors_[c].load()) != is_left(stored_value(dump_, mine))) return true;
       if (++looked_at == kCallLimits.paths) return false;
     }
     return !named && own_are_zeroed();
@@ -40,7 +40,7 @@ class ZeroedRows {
 
   PartBoundaries run() {
     PartBoundaries packed;
-    std::set<size_t> of_tokens, left_out;  // boundaries
+    std::set<size_t> of_tokens, left_out = boundaries_of_selections();
     const auto of_names = of_one_shape();
     const bool own = std::ranges::any_of(paths_, &CallShapes::own);
     for (size_t b = 0; b < reference_.boundaries.size(); ++b) {
@@ -50,20 +50,26 @@ class ZeroedRows {
       if (boundary.comparable && !places.parts.empty() && (named || own))
         packed.emplace(b, places), of_tokens.insert(b);
     }
+    for (const size_t b : left_out) packed.erase(b);
     const PartBoundaries changed = go_on_from_tokens(reference_, std::move(packed), of_tokens, left_out);
+    std::set<size_t> gone;  // tensors
+    for (const auto& [name, c] : named_tensors(paths_))
+      if (const auto b = reference_.find(name.first, name.second); b && left_out.contains(*b)) gone.insert(c);
     for (const auto& [c, b] : of_names)
       if (changed.contains(b)) pack_port(c);
     for (const CallShapes& path : paths_)
       for (const auto& [call, c] : path.tensors)
         if (path.own) pack_port(c);
+    size_t c = 0;
+    std::erase_if(tensors_, [&](const CandidateTensor&) { return gone.contains(c++); });
     return changed;
   }
 
   std::string note() const {
     return fmt::format(
-        "the port leaves the padding of {} samples ({} of {} tokens) at zero where the reference computes on: {} "
-        "values "
-        "are compared without it",
+        "one side leaves the padding of {} samples ({} of {} tokens) as it is where the other computes on: {} values "
+        "are "
+        "compared without it",
         batch_.size(), fmt::join(batch_.tokens, ", "), batch_.padded, packed_);
   }
 
@@ -79,6 +85,15 @@ class ZeroedRows {
     return found;
   }
 
+  // Experts choose among the padding's rows, too: they have others without.
+  std::set<size_t> boundaries_of_selections() const {
+    const std::set<std::string> paths = paths_of_selections(reference_);
+    std::set<size_t> found;
+    for (size_t b = 0; b < reference_.boundaries.size(); ++b)
+      if (paths.contains(reference_.boundaries[b].path)) found.insert(b);
+    return found;
+  }
+
   bool has_padding(const Shape& shape) const { return !places_by_shape(batch_, shape).parts.empty(); }
 
   bool may_tell(at::ScalarType dtype, const Shape& shape) const {
@@ -86,28 +101,49 @@ class ZeroedRows {
            static_cast<double>(c10::multiply_integers(shape)) <= kCallLimits.telling;
   }
 
-  // And the tokens are not.
-  bool rest_is_zero(const at::Tensor& whole) const {
+  // Nothing but zeros. And the tokens are not.
+  bool is_zeroed(const at::Tensor& whole) const {
     const auto all = at::count_nonzero(whole).item<int64_t>();
-    return all > 0 &&
-           all == at::count_nonzero(pack(whole, places_by_shape(batch_, whole.sizes().vec()))).item<int64_t>();
+    const at::Tensor seen = pack(whole, places_by_shape(batch_, whole.sizes().vec()));
+    return all > 0 && all == at::count_nonzero(seen).item<int64_t>();
   }
 
-  bool own_are_zeroed() const {
-    double looked_at = 0;
-    bool zeroed = false;
-    for (const CallShapes& path : paths_)
-      for (const auto& [call, c] : path.tensors) {
-        if (!may_tell(tensors_[c].dtype, tensors_[c].shape) || ++looked_at > kCallLimits.paths) continue;
-        zeroed = zeroed || rest_is_zero(tensors_[c].load());
-      }
-    looked_at = 0;
-    for (const Boundary& b : reference_.boundaries) {
-      if (!zeroed || looked_at == kCallLimits.paths) break;
-      if (!b.comparable || b.value.key.empty() || !may_tell(b.value.dtype, b.value.shape)) continue;
-      zeroed = !rest_is_zero(stored_value(dump_, b.value)), ++looked_at;
+  // Or what a layer makes of zeros: the same in every row.
+  bool is_left(const at::Tensor& whole) const {
+    if (is_zeroed(whole)) return true;
+    const PackedParts tokens = places_by_shape(batch_, whole.sizes().vec());
+    const at::Tensor seen = pack(whole, tokens);
+    const PackedParts padding = padding_beside(tokens);
+    if (padding.parts.empty()) return false;
+    const at::Tensor rest = pack(whole, padding), first = rest.narrow(padding.axis, 0, 1);
+    return rest.size(padding.axis) > 1 && rest.eq(first).all().item<bool>() && !seen.eq(first).all().item<bool>();
+  }
+
+  // What each sample has behind its tokens or before them; no parts: of values with another axis than one of tokens.
+  static PackedParts padding_beside(const PackedParts& tokens) {
+    PackedParts padding{{}, tokens.axis};
+    for (const std::vector<AxisPart>& part : tokens.parts) {
+      if (part.size() == 1 && tokens.axis > 0) continue;  // the longest
+      if (part.size() != 2 || part[1].axis != tokens.axis) return {};
+      if (part[1].length < part[1].of) padding.parts.push_back({part[0], rest_of(part[1])});
     }
-    return zeroed;
+    return padding;
+  }
+
+  // Rows that are all alike say nothing where no name says of which value: an embedding's are.
+  bool own_are_zeroed() const {
+    bool port = false, reference = false;
+    double looked_at = 0;
+    for (const CallShapes& path : paths_)
+      for (const auto& [call, c] : path.tensors)
+        if (!port && may_tell(tensors_[c].dtype, tensors_[c].shape) && ++looked_at <= kCallLimits.paths)
+          port = is_zeroed(tensors_[c].load());
+    looked_at = 0;
+    for (const Boundary& b : reference_.boundaries)
+      if (!reference && b.comparable && !b.value.key.empty() && may_tell(b.value.dtype, b.value.shape) &&
+          ++looked_at <= kCallLimits.paths)
+        reference = is_zeroed(stored_value(dump_, b.value));
+    return port != reference;
   }
 
   void pack_port(size_t c) {

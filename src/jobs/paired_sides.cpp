@@ -50,7 +50,7 @@ std::vector<PartBoundaries> match_shapes(Sides& sides, const NameMap* map, std::
   if (sides.candidate.ranks.empty())  // of a parallel run the mesh says which rank has which samples
     order_samples({&program, &dump}, port, tensors, map, notes);
   add(leave_out_padding(program, dump, port, tensors, map, notes));
-  if (parts.empty()) add(leave_out_zeroed_rows(program, dump, tensors, map, notes));
+  add(leave_out_zeroed_rows(program, dump, tensors, map, notes));
   broadcast(program, dump, tensors, map);
   return parts;
 }

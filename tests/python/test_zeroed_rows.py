@@ -2,7 +2,7 @@
 import parity_probe
 import pytest
 import torch
-from spread_models import judged, saved
+from spread_models import gpt2, judged, saved
 from test_padding import DTYPES, qwen3
 from test_ragged_batch import LENGTHS, module_results, one_batch, prompts, record
 
@@ -29,7 +29,7 @@ def both(folder, mask=None, dtype=torch.float32, in_front=False, lengths=LENGTHS
 
 
 def said(report, samples=len(LENGTHS)):
-    return any(f"the port leaves the padding of {samples} samples" in warning for warning in report["warnings"])
+    return any(f"one side leaves the padding of {samples} samples" in warning for warning in report["warnings"])
 
 
 @pytest.mark.parametrize("lengths", [LENGTHS, [7]], ids=["a batch", "one sample"])
@@ -71,3 +71,19 @@ def test_faults_are_found_at_their_module(dtype, tmp_path):
         return model
     report, _ = judged(*both(tmp_path, dtype=dtype, fault=other_eps), tmp_path)
     assert report["first_divergence"]["path"] == "model.layers.1.post_attention_layernorm", report["first_divergence"]
+
+
+@pytest.mark.parametrize("who", ["reference", "port"])
+def test_a_bias_is_all_that_zeros_leave(who, tmp_path):
+    """Behind attention's projection padding is one row again and again, on either side."""
+    arguments, files = batch(), []
+    for side in ("reference", "port"):
+        model, file = gpt2(), tmp_path / f"{side}.h5"
+        if side == who:
+            for layer in model.transformer.h:
+                layer.attn.c_proj.register_forward_pre_hook(lambda module, inputs: (inputs[0] * arguments["attention_mask"][..., None],))
+        with torch.no_grad(), parity_probe.record(model, file, level="op" if side == "reference" else "module"):
+            model(**arguments)
+        files.append(file)
+    report, red = judged(*files, tmp_path)
+    assert report["verdict"] == "pass" and said(report), (red, report["warnings"])
