@@ -99,4 +99,44 @@ TEST_CASE("names: gate and up as every second channel where they are halves of o
   }
 }
 
+TEST_CASE(
+    "names: a factor of all values that a scalar's last bits make is none, and a coefficient of a sum is no gain") {
+  at::manual_seed(44);
+  const at::Tensor x = at::randn({4, 256}), y = at::randn({4, 256}) * .3, sum = x * 1.25 + y;
+  const auto judged = [&](const at::Tensor& theirs) {
+    ProgramFile file("scaled_sum.h5");
+    const json hidden = {{"store", false}};
+    const int64_t scaled = file.op("aten::mul.Tensor", {ref(file.leaf(x)), 1.25}, {x * 1.25}, {}, hidden);
+    file.op("aten::add.Tensor", {ref(scaled), ref(file.leaf(y))}, {sum});
+    return testing::judged_result(file, theirs);
+  };
+  const auto scaled_by = [&](double factor) { return judged((sum.to(at::kDouble) * factor).to(at::kFloat)); };
+  const OpResult table = scaled_by(1 + 1.2e-7);
+  CHECK_MESSAGE(table.verdict == Verdict::pass, table.diagnosis);  // a table of alphas that numpy computes in fp32
+  const OpResult gain = scaled_by(1 + 2e-5), coefficient = judged(x * 1.4 + y);
+  CHECK_MESSAGE(gain.diagnosis.starts_with("gain (all values scaled"), gain.diagnosis);
+  CHECK_MESSAGE(coefficient.diagnosis.find("all values scaled") == std::string::npos, coefficient.diagnosis);
+}
+
+TEST_CASE("names: attention's scale, where a module calls it for each sample") {
+  at::manual_seed(45);
+  const at::Tensor q = at::randn({2, 2, 5, 8}), k = at::randn({2, 2, 5, 8}), v = at::randn({2, 2, 5, 8});
+  ProgramFile file("each_sample.h5");
+  const json hidden = {{"store", false}};
+  json parts = json::array();
+  std::vector<at::Tensor> recorded, ported;
+  for (int64_t i = 0; i < 2; ++i) {
+    const at::Tensor qs = q.narrow(0, i, 1), ks = k.narrow(0, i, 1), vs = v.narrow(0, i, 1);
+    const auto [result, sums] = at::_scaled_dot_product_flash_attention_for_cpu(qs, ks, vs);
+    const auto [other, more] = at::_scaled_dot_product_flash_attention_for_cpu(qs, ks, vs, 0, false, {}, 1.0);
+    recorded.push_back(result), ported.push_back(other);
+    parts.push_back(ref(file.op("aten::_scaled_dot_product_flash_attention_for_cpu",
+                                {ref(file.leaf(qs)), ref(file.leaf(ks)), ref(file.leaf(vs)), 0.0, false},
+                                {result, sums}, {}, hidden)));
+  }
+  file.op("aten::cat", {parts, 0}, {at::cat(recorded)});
+  const std::string said = diagnosis_of(file, at::cat(ported));
+  CHECK_MESSAGE(said.starts_with("attention scale (no scale"), said);
+}
+
 }  // namespace parity

@@ -182,4 +182,25 @@ TEST_CASE("norm eps: of a norm over channels written out, divided by its root") 
   CHECK(diagnosis_of(file, x / (variance + 1e-4).sqrt()).starts_with("norm eps (eps 1e-05 -> 0.0001"));
 }
 
+TEST_CASE("norm eps: a mean square that a loop sums in another order is no other eps, of a row or two") {
+  at::manual_seed(11);
+  const at::Tensor x = at::randn({2, 48}) * 2.2, mean = x.square().mean(-1, true), sum = mean + 1e-6,
+                   root = sum.rsqrt();
+  const json hidden = {{"store", false}};
+  const auto said_of = [&](const at::Tensor& other) {
+    ProgramFile file("loop.h5");
+    const int64_t in = file.leaf(x);
+    const int64_t squares = file.op("aten::pow.Tensor_Scalar", {ref(in), 2}, {x.square()}, {}, hidden);
+    const int64_t means = file.op("aten::mean.dim", {ref(squares), json::array({-1}), true}, {mean}, {}, hidden);
+    const int64_t sums = file.op("aten::add.Tensor", {ref(means), 1e-6}, {sum}, {}, hidden);
+    const int64_t roots = file.op("aten::rsqrt", {ref(sums)}, {root}, {}, hidden);
+    file.op("aten::mul.Tensor", {ref(in), ref(roots)}, {x * root});
+    return judged_result(file, x * other);
+  };
+  const OpResult off_by_a_bit = said_of((mean * (1 - 1.2e-7f) + 1e-6f).rsqrt()),
+                 other_eps = said_of((mean + 1e-3).rsqrt());
+  CHECK_MESSAGE(off_by_a_bit.verdict == Verdict::pass, off_by_a_bit.diagnosis);
+  CHECK(other_eps.verdict == Verdict::fail);
+}
+
 }  // namespace parity

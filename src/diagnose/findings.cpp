@@ -17,6 +17,7 @@ namespace parity {
 namespace {
 
 constexpr int64_t kSample = 1 << 18;  // elements that an amplitude is estimated from
+constexpr int kAllScaled = 3;         // rank of a gain of all values: many faults scale a little on the way
 
 // ||a - b||^2.
 double squared_distance(const at::Tensor& a, const at::Tensor& b) {
@@ -60,7 +61,7 @@ class Matcher {
     pursue();
     FaultHypothesis gain{std::string(kGain), "all values scaled", "", Gate::logic, false};
     gain.step = 1;
-    gain.rank = 3;  // many faults scale a little on the way: any other name says more
+    gain.rank = kAllScaled;  // any other name says more
     add_direction(gain, recorded_, recorded_);
     return std::move(found_);
   }
@@ -100,8 +101,10 @@ class Matcher {
     f.by_elements = h.by_elements || f.fit.rows_alike < kFitting.same_rows;
     f.more_exact = h.more_exact;
     f.noise = noise_ / difference_;
-    const bool few = h.statistics == 0 && f.fit.elements < kFitting.few_elements;
+    const bool few = f.fit.elements < kFitting.few_elements;
     if (!(f.fit.size > 0) || (few && f.explained() < kFitting.certain)) return;
+    if (few && h.statistics > 0 && f.fit.size <= kFitting.of_a_statistic * unit_roundoff(dtype_)) return;
+    if (h.rank == kAllScaled && 1 - f.explained() > kFitting.beside_gain + kFitting.own_noise * f.noise) return;
     const bool possible = h.least <= f.fit.amplitude && f.fit.amplitude <= h.most;
     f.rest = rest(f.fit.plain.left(h.fixed_amplitude ? 1 : f.fit.amplitude));
     if (!h.fixed_amplitude) f.free_size = std::abs(f.fit.amplitude) * f.fit.size;
@@ -202,6 +205,9 @@ std::pair<at::Tensor, at::Tensor> rounding_interval(const at::Tensor& values) {
 
 std::vector<at::Tensor> valid_values(const BoundaryEvent& event, const std::vector<FaultHypothesis>& hypotheses) {
   std::vector<at::Tensor> values(event.computed.begin() + kExact, event.computed.begin() + kLastValid + 1);
+  for (at::Tensor& value :
+       values)  // which experts a token goes to may depend on the arithmetic, and their rows with it
+    if (value.sizes() != event.computed[kRecorded].sizes()) value = event.computed[kRecorded];
   for (const DeviatingValue& d : event.deviating)
     if (hypotheses[d.deviation].valid) values.push_back(d.value.to(event.computed[kRecorded].scalar_type()));
   return values;

@@ -18,8 +18,10 @@ const std::vector<FaultHypothesis>& started(const PortFindings* findings) {
 }
 
 Evidence evidence_of(const RowValues& v, const BoundaryEvent& event, const PortFindings* findings) {
+  const at::Tensor& recorded = event.computed[kRecorded];
+  const bool fits = event.computed[kOracle].sizes() == recorded.sizes();  // in fp64 a router may choose otherwise
   return measure_local(
-      {v.value, event.computed[kOracle], event.computed[kRecorded], valid_values(event, started(findings))});
+      {v.value, fits ? event.computed[kOracle] : raised(recorded), recorded, valid_values(event, started(findings))});
 }
 
 bool unexplained(const OpResult& row, const Evidence& evidence, const std::vector<Finding>& found,
@@ -57,12 +59,24 @@ bool has_what_the_reference_picked(OpResult& row, const RowValues& v, const Thre
   return row.verdict == Verdict::pass;
 }
 
+// Rows that are selected by the port's own values (experts' tokens) may be more or fewer than those that it has.
+bool selects_otherwise(OpResult& row, const RowValues& v) {
+  const at::Tensor& computed = v.event.computed[kRecorded];
+  if (computed.sizes() == v.value.sizes()) return false;
+  row.verdict = Verdict::shape;
+  row.gate = Gate::structure;
+  row.diagnosis =
+      fmt::format("shape differs: the reference's program makes {} of the port's own values, the port has {}",
+                  c10::str(computed.sizes()), c10::str(v.value.sizes()));
+  return true;
+}
+
 }  // namespace
 
 std::vector<Finding> judge_row(OpResult& row, const RowValues& v, PortFindings* findings, const Thresholds& limits) {
+  if (selects_otherwise(row, v)) return {};
   const Evidence evidence = evidence_of(v, v.event, findings);
-  row.forced = evidence.forced;
-  row.oracle = evidence.oracle;
+  row.forced = evidence.forced, row.oracle = evidence.oracle;
   const OpResult measured = row;
   if (v.segment.picks && row.forced->difference_norm > 0) {
     OpResult picked = measured;

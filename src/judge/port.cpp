@@ -244,8 +244,8 @@ class PortJudge {
     if (!half && !sure && std::abs(best_->fit.amplitude) * size <= library) return false;
     const double anew = std::min(limits_.cast_in_null.value * e_.null_error, limits_.cast_units.value * unit_);
     if (!half && best_->gate == Gate::dtype_path && size <= anew) return false;
-    if (best_->fault == kGain && best_->free_size > 0 && best_->free_size <= limits_.gain_in_u.value * unit_)
-      return false;
+    const double least_gain = (half ? limits_.gain_in_u : limits_.fp32_gain_in_u).value * unit_;
+    if (best_->fault == kGain && best_->free_size > 0 && best_->free_size <= least_gain) return false;
     if (!explains_the_difference(*best_, half, limits_)) return false;
     if (half && flips_by_chance(*best_, (1 - equal_share(e_.forced)) * count_, limits_)) return false;
     return fail(best_->gate,

@@ -28,6 +28,8 @@ double normal_of_t(double t, double freedom) {
   return t < 0 ? -size : size;
 }
 
+constexpr int64_t kFewRows = 3;  // fewer say nothing of how they scatter
+
 // The mean of the rows' sums over its standard error.
 double z_of_rows(const std::vector<double>& rows) {
   double n = 0, sum = 0, squares = 0;
@@ -36,7 +38,7 @@ double z_of_rows(const std::vector<double>& rows) {
     sum += row;
     squares += row * row;
   }
-  if (n < 3) return INFINITY;  // too few to say: the elements decide
+  if (n < kFewRows) return INFINITY;  // too few to say: the elements decide
   const double spread = squares - sum * sum / n;
   if (!(spread > 0)) return INFINITY;
   return normal_of_t(sum / std::sqrt(n) / std::sqrt(spread / (n - 1)), n - 1);
@@ -170,7 +172,7 @@ Projection project(const Difference& difference, const Difference& direction, do
   require_one_shape(of);
   const int64_t n = of.difference.value.numel(), row = row_width(difference.value),
                 part = parts > 0 && n % parts == 0 ? n / parts : 0;
-  const bool in_parts = part > row;
+  const bool in_parts = part > row || (part == row && parts < kFewRows);
   const int64_t width = in_parts ? part : row;
   std::vector<double> rows(!in_parts && width > 1 ? static_cast<size_t>(n / width) : 0), both(rows.size());
   std::vector<ProjectionSums> of_parts(in_parts ? static_cast<size_t>(parts) : 0);

@@ -279,11 +279,13 @@ void shifted_mask(const ProgramIndex& program, int index, Hypotheses& to) {
 void attention_faults(const ProgramIndex& program, int index, Hypotheses& to) {
   const Op& op = program.op(index);
   if (is_fused_attention(op)) {
+    const size_t before = to.size();
     fused_scale(program, index, to);
     fused_masks(program, index, to);
     fused_axis(program, index, to);
     queries_without_keys(program, index, to);
     fused_heads(program, index, to);
+    for (size_t i = before; i < to.size(); ++i) to[i].joint = true;  // a module may call it for each sample
   }
   if (op.kind == "_softmax") separate(program, index, to);
   if (op.name == "aten::add.Tensor") added_mask(program, index, to);

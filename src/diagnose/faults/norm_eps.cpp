@@ -100,7 +100,9 @@ void written_out_norm_eps(const ProgramIndex& program, int index, Hypotheses& to
             with_argument("other", tried), false);
   only_as_eps(to.back(), *eps, tried);
   const bool half = program.half().has_value();
-  add_listed(to, program, index, *eps, 0, [own = *eps, half](double other) -> Rewrite {
+  const auto& mean = program.op(index).outputs.at(0);
+  const int64_t statistics = to.back().statistics = mean ? mean->elements() : 0;
+  add_listed(to, program, index, *eps, statistics, [own = *eps, half](double other) -> Rewrite {
     if (!half) return with_argument("other", other);
     return [own, other](OpCall& call) {
       const at::Tensor sums = call.tensor("self").to(at::kDouble) + own;
