@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 
+#include "pair/folded.hpp"
 #include "pair/folded_group.hpp"
 #include "pair/forced_pairs.hpp"
 #include "pair/inserted_ops.hpp"
@@ -41,7 +42,8 @@ class MovedBoundaries {
       const at::Tensor tensor = forced_.theirs(b).value();  // it fits, as it was measured
       const WithoutPairs found = without_pairs(forced_, reference_, {b}, next, tensor);
       const bool shows = std::any_of(next.begin(), next.end(), [&](size_t t) { return forced_.off_by_far(t); });
-      const auto place = shows ? place_of(b, tensor, found) : absorbed(b, tensor, found, next);
+      auto place = shows ? place_of(b, tensor, found) : absorbed(b, tensor, found, next);
+      if (!place && !shows) place = folded_alone(b, found);
       if (place) {
         take(b, *place);
       } else if (const auto group = folded_group(forced_, reference_, b, found);
@@ -112,6 +114,17 @@ class MovedBoundaries {
       if (w > b && is_it(b, far)) return Place{w, false, found.off, 0, note_of_place(b, w)};
     if (const auto other = second_name_of(b, tensor, {next.begin(), next.end()})) return renamed(b, found.off, *other);
     return std::nullopt;
+  }
+
+  // What follows is not off by far (attention whose scores are small), but agrees only without b's factor.
+  std::optional<Place> folded_alone(size_t b, const WithoutPairs& found) const {
+    const auto heals = [&](const auto& at) {
+      const double before = forced_.off(at.first);
+      return before > folded_limit(boundary(at.first).value.dtype) && at.second * limits_.clearly <= before;
+    };
+    if (!follows_closely(reference_, found.off) || std::ranges::none_of(found.off, heals)) return std::nullopt;
+    const std::string weights = folded_at(forced_, found, b);
+    return weights.empty() ? std::nullopt : std::optional(Place{std::nullopt, true, found.off, 0, "", weights});
   }
 
   // The tensor in the place of each of these values, the nearest first; `equal`: it must be that value.
