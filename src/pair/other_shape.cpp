@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <numeric>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "pair/limits.hpp"
+#include "trace/flow.hpp"
 #include "trace/path.hpp"
 
 namespace parity {
@@ -41,6 +44,7 @@ class OtherShape {
     for (const Op& op : scene.reference.ops)
       for (const auto& output : op.outputs)
         if (output) counts_.insert(output->elements());
+    find_fused();
   }
 
   std::optional<PortPair> run() const {
@@ -61,8 +65,31 @@ class OtherShape {
     return std::nullopt;
   }
 
-  // Heads taken apart, text and image in the other order: some op's value has as many elements.
-  bool may_be_laid_out(size_t c) const { return counts_.contains(c10::multiply_integers(scene_.candidate[c].shape)); }
+  // Heads taken apart, text and image in the other order: some op's value has as many elements. Or products of one
+  // value are one product (query, key and value).
+  bool may_be_laid_out(size_t c) const {
+    const Sizes& shape = scene_.candidate[c].shape;
+    return counts_.contains(c10::multiply_integers(shape)) || (!shape.empty() && fused_.contains(shape.back()));
+  }
+
+  // Widths of products of one value, side by side.
+  void find_fused() {
+    const Flow flow = analyse_flow(scene_.reference);
+    std::map<int64_t, Sizes> products;  // by what they read
+    for (size_t i = 0; i < scene_.reference.ops.size(); ++i) {
+      const Op& op = scene_.reference.ops[i];
+      const auto& reads = flow.ops[i].reads;
+      const size_t operand = op.kind == "addmm" ? 1 : 0;
+      const bool product = op.kind == "addmm" || op.kind == "mm" || op.kind == "linear";
+      if (!product || reads.size() <= operand || !op.outputs[0] || op.outputs[0]->shape.empty()) continue;
+      const auto root = flow.root.find(reads[operand]);
+      products[root == flow.root.end() ? reads[operand] : root->second].push_back(op.outputs[0]->shape.back());
+    }
+    for (const auto& [value, widths] : products)
+      for (size_t first = 0; first < widths.size(); ++first)
+        for (size_t last = first + 1; last < widths.size(); ++last)
+          fused_.insert(std::accumulate(widths.begin() + first, widths.begin() + last + 1, int64_t{0}));
+  }
 
   static PortPair pair_of(size_t b, size_t c) {
     PortPair pair{b,
@@ -121,6 +148,7 @@ class OtherShape {
   const TrialPlaces& places_;
   std::set<Sizes> known_;     // of all values of the reference, sorted
   std::set<int64_t> counts_;  // elements of all that its ops make
+  std::set<int64_t> fused_;   // widths of its products of one value, together
 };
 
 }  // namespace
