@@ -93,7 +93,32 @@ TEST_CASE("names: the times of a diffusion model's steps one too large") {
   const at::Tensor angles = times * step;
   ProgramFile file("times.h5");
   file.op("aten::sin", {ref(file.leaf(angles))}, {angles.sin()});
-  CHECK(diagnosis_of(file, ((times + 1) * step).sin()).starts_with("position off by one (times +1"));
+  CHECK(diagnosis_of(file, ((times + 1) * step).sin()).starts_with("position off by one (timesteps one more"));
+}
+
+TEST_CASE("names: frequencies of timesteps that enter a layer, of another period or count") {
+  at::manual_seed(43);
+  const at::Tensor times = at::tensor({700.0, 23.0}).unsqueeze(1), place = at::arange(8, at::kDouble),
+                   w = at::randn({16, 6}, at::kDouble);
+  const auto embedded = [&](double period, double count) {
+    return times * (place * (-std::log(period) / count)).exp();
+  };
+  const auto sides = [](const at::Tensor& angles) { return at::cat({angles.cos(), angles.sin()}, -1); };
+  const at::Tensor angles = embedded(1e4, 8);
+  const auto said_of = [&](const at::Tensor& other) {
+    ProgramFile file("timesteps.h5");
+    const json hidden = {{"store", false}};
+    const int64_t in = file.leaf(angles);
+    const int64_t cosines = file.op("aten::cos", {ref(in)}, {angles.cos()}, {}, hidden),
+                  sines = file.op("aten::sin", {ref(in)}, {angles.sin()}, {}, hidden);
+    const int64_t both =
+        file.op("aten::cat", {json::array({ref(cosines), ref(sines)}), -1}, {sides(angles)}, {}, hidden);
+    file.op("aten::mm", {ref(both), ref(file.leaf(w))}, {sides(angles).mm(w)});
+    return diagnosis_of(file, sides(other).mm(w));
+  };
+  const std::string period = said_of(embedded(1e3, 8)), count = said_of(embedded(1e4, 7));
+  CHECK_MESSAGE(period.starts_with("timestep frequencies (base x 0.1"), period);
+  CHECK_MESSAGE(count.starts_with("timestep frequencies (their count shifted by 1"), count);
 }
 
 TEST_CASE("names: slopes of ALiBi's heads, and what Bloom's product adds to the scores") {

@@ -143,12 +143,13 @@ Catalogue::Catalogue(const Program& program, const ReplaysOfFaults& replays) : i
 }
 
 std::vector<FaultHypothesis> Catalogue::of_families(int op) const {
-  constexpr std::array kFamilies{
-      norm_faults,  missing_norm_faults, norm_eps_faults,    linear_faults,     activation_faults,     constant_faults,
-      gated_faults, soft_cap_faults,     elementwise_faults, difference_faults, position_faults,       attention_faults,
-      mask_faults,  rope_faults,         rope_table_faults,  rope_angle_faults, rope_frequency_faults, cache_faults,
-      order_faults, routing_faults,      resize_faults,      alibi_faults,      cast_placements,       fused_attention,
-      fused_bias,   broken_ties};
+  constexpr std::array kFamilies{norm_faults,           missing_norm_faults, norm_eps_faults,   linear_faults,
+                                 activation_faults,     constant_faults,     gated_faults,      soft_cap_faults,
+                                 elementwise_faults,    difference_faults,   position_faults,   attention_faults,
+                                 mask_faults,           rope_faults,         rope_table_faults, rope_angle_faults,
+                                 rope_frequency_faults, cache_faults,        order_faults,      routing_faults,
+                                 convolution_faults,    resize_faults,       alibi_faults,      cast_placements,
+                                 fused_attention,       fused_bias,          broken_ties};
   Hypotheses found;
   if (index_.op(op).stands_for >= 0) return found;
   for (const auto& family : kFamilies) {

@@ -116,6 +116,7 @@ void rope_frequency_faults(const ProgramIndex& program, int index, Hypotheses& t
 void cache_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void order_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void routing_faults(const ProgramIndex& program, int index, Hypotheses& to);
+void convolution_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void resize_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void alibi_faults(const ProgramIndex& program, int index, Hypotheses& to);
 void cast_placements(const ProgramIndex& program, int index, Hypotheses& to);

@@ -1,6 +1,7 @@
 // Computed angles of a rotary embedding: another base, other positions, frequencies that are not scaled.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "diagnose/faults/catalogue.hpp"
 #include "diagnose/faults/rope_bases.hpp"
 #include "diagnose/limits.hpp"
+#include "trace/operator.hpp"
 
 namespace parity {
 namespace {
@@ -101,16 +103,42 @@ struct AngleChange {
   bool slight = false;  // like what rounding the frequencies does
 };
 
+// Frequencies base^(-i / n) for base^(-i / (n - 1)), and the other way round: what DDPM's authors and others wrote.
+at::Tensor shifted(const at::Tensor& angles, bool to_whole) {
+  const Frequencies f(angles);
+  const auto n = static_cast<double>(f.half);
+  return angles * f.relative().pow((to_whole ? (n - 1) / n : n / (n - 1)) - 1);
+}
+
+// A time for each sample, by frequencies of which the first is 1.
+std::vector<AngleChange> other_times() {
+  std::vector<AngleChange> changes;
+  for (const int by : {-1, 1})
+    changes.push_back({"position off by one", by < 0 ? "timesteps one less" : "timesteps one more",
+                       [by](const at::Tensor& a) { return a + by * a / a.narrow(-1, 0, 1); }});
+  return changes;
+}
+
+std::vector<AngleChange> timestep_changes() {
+  std::vector<AngleChange> changes = other_times();
+  for (const bool to_whole : {true, false})
+    changes.push_back({"timestep frequencies", to_whole ? "no shift of their count" : "their count shifted by 1",
+                       [to_whole](const at::Tensor& a) { return shifted(a, to_whole); }});
+  for (const OtherBase& base : other_bases())
+    changes.push_back(
+        {"timestep frequencies", base.words(), [base](const at::Tensor& a) { return rotated_by(a, base); }});
+  changes.push_back(
+      {"timestep frequencies", kDiffers, [](const at::Tensor& a) { return rotated_by(a, kSlightlyOther); }, false});
+  return changes;
+}
+
 std::vector<AngleChange> angle_changes(const std::vector<int64_t>& shape) {
   const bool times = shape.size() == 2;
   const auto step = times ? Frequencies::step_of : one_further;
   std::vector<AngleChange> changes{
       {"position off by one", "positions + 1", [step](const at::Tensor& a) { return a + step(a); }},
       {"position off by one", "positions - 1", [step](const at::Tensor& a) { return a - step(a); }}};
-  if (times)  // a time for each sample, by frequencies of which the first is 1
-    for (const int64_t by : {-1, 1})
-      changes.push_back({"position off by one", fmt::format("times {:+d}", by),
-                         [by](const at::Tensor& a) { return a + by * a / a.narrow(-1, 0, 1); }});
+  if (times) std::ranges::move(other_times(), std::back_inserter(changes));
   for (const OtherBase& base : other_bases())
     changes.push_back({"RoPE theta", base.words(), [base](const at::Tensor& a) { return rotated_by(a, base); }});
   changes.push_back(
@@ -120,6 +148,20 @@ std::vector<AngleChange> angle_changes(const std::vector<int64_t>& shape) {
     changes.push_back({"RoPE theta", fmt::format("frequencies of base {:g}, none of them scaled", base),
                        [base](const at::Tensor& a) { return not_scaled_of(a, base); }, true, true});
   return changes;
+}
+
+// Do the values of op `index`, a cosine, enter a layer as they are, beside the sines? Rotary ones are multiplied.
+bool embeds_timesteps(const ProgramIndex& program, int index, int steps = 6) {
+  if (index < 0 || steps == 0) return false;
+  const Op& op = program.op(index);
+  if (op.outputs.empty() || !op.outputs[0]) return false;
+  return std::ranges::any_of(program.consumers(op.outputs[0]->id), [&](int reader) {
+    const Op& next = program.op(reader);
+    if (reader <= index) return false;
+    if (next.kind == "addmm" || next.kind == "mm" || next.kind == "linear") return true;
+    const bool kept = next.view || only_moves(next.kind) || next.kind == "_to_copy";
+    return kept && embeds_timesteps(program, reader, steps - 1);
+  });
 }
 
 // What cos and sin are taken of.
@@ -132,7 +174,8 @@ void angles(const ProgramIndex& program, int index, Hypotheses& to) {
   const Value* value = program.value(input);
   if (value == nullptr || value->shape.size() < 2) return;
   const bool rounded = has_rounded_frequencies(program, index);
-  for (const AngleChange& change : angle_changes(value->shape)) {
+  for (const AngleChange& change :
+       embeds_timesteps(program, index) ? timestep_changes() : angle_changes(value->shape)) {
     const Rewrite rewrite = [of = change.of](OpCall& call) {
       call.set("self", of(call.tensor("self")));
       return call.run_again();
@@ -160,7 +203,9 @@ bool are_made(const ProgramIndex& program, int index) {
 void made_angles(const ProgramIndex& program, int index, Hypotheses& to) {
   if (!are_product(program, index)) return;
   const bool rounded = has_rounded_frequencies(program, index);
-  for (const AngleChange& change : angle_changes(program.op(index).outputs[0]->shape)) {
+  const int cosine = program.ahead(index, "cos", kStepsToAngles);
+  for (const AngleChange& change :
+       embeds_timesteps(program, cosine) ? timestep_changes() : angle_changes(program.op(index).outputs[0]->shape)) {
     add_fault(
         to, program, index, change.fault, change.what,
         [of = change.of](OpCall& call) { return Results{of(*call.run_again()[0])}; }, change.fixed);
