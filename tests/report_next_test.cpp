@@ -117,6 +117,29 @@ TEST_CASE("next: a map file when much has no counterpart, fp32 when bf16 cannot 
   CHECK(commands(run) == List{"parity-check run --reference 'ref.h5' --layer 'blocks.0.ffn' --dtype fp32"});
 }
 
+TEST_CASE("next: a rule of layout for all names, or for those alone that need it") {
+  Report r = green_pair();
+  r.command = "parity-check compare ref.h5 'it'\\''s.h5'";
+  r.ops[0].verdict = Verdict::shape;
+  r.ops[0].shape = {2, 60, 64};
+  r.ops[0].read_as = "perm(0,2,1)";
+  r.ops[0].rerun.clear();
+  for (const char* name : {"down.0.group_norm", "down.1.group_norm"}) {
+    r.ops.push_back(r.ops[0]);
+    r.ops.back().path = r.ops.back().candidate_path = name;
+  }
+  const std::string compare = " >layout.map && parity-check compare 'ref.h5' 'it'\\''s.h5' --map layout.map";
+  CHECK(commands(r) == List{"echo '* = * perm(0,2,1)'" + compare});
+  r.ops[0].verdict = Verdict::pass;  // a convolution's, which is read by itself
+  CHECK(commands(r) == List{"echo '*.group_norm = *.group_norm perm(0,2,1)'" + compare});
+  r.ops.push_back(r.ops[1]);
+  r.ops.back().path = r.ops.back().candidate_path = "down.0.norm";
+  CHECK(commands(r) ==
+        List{"printf '%s\\n' '*.group_norm = *.group_norm perm(0,2,1)' '*.norm = *.norm perm(0,2,1)'" + compare});
+  r.ops[0].path = r.ops[0].candidate_path = "up.0.norm";
+  CHECK(commands(r).empty());
+}
+
 TEST_CASE("next: at most three") {
   Report r = green_pair();
   fail(r.ops[0], Gate::dtype_path, "a rounding is placed differently");

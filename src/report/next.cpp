@@ -2,11 +2,13 @@
 #include "report/next.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "core/shell.hpp"
 #include "report/matrix.hpp"
@@ -43,6 +45,33 @@ void first_alone(const Report& report, Steps& steps) {
     steps.push_back({op->rerun, fmt::format("the first divergence alone: {}", row_name(*op))});
 }
 
+std::string last_of(const std::string& path) { return path.substr(path.rfind('.') + 1); }
+
+/// The steps that a row's shape asks for, as a rule has them; rows of one shape after `reshape` need a rule without.
+std::string steps_of(const OpResult& op) { return op.read_as.starts_with("reshape") ? "" : " " + op.read_as; }
+
+bool needs(const OpResult& op, const std::string& steps) {
+  return op.verdict == Verdict::shape && !op.read_as.empty() && op.path == op.candidate_path && steps_of(op) == steps;
+}
+
+/// A rule for all names, where no other row is right without it; else for each last word of the rows that need it
+/// ("*.group_norm"), if only these have it. Empty: some word is of both.
+std::vector<std::string> rules_for(const Report& report, const std::string& steps) {
+  std::set<std::string> words, others;
+  for (const OpResult& op : report.ops)
+    if (needs(op, steps))
+      words.insert(last_of(op.path));
+    else if (op.verdict == Verdict::pass && op.path == op.candidate_path && op.shape.size() > 1)
+      others.insert(last_of(op.path));
+  if (others.empty()) return {"* = *" + steps};
+  std::vector<std::string> rules;
+  for (const std::string& word : words) {
+    if (others.contains(word)) return {};
+    rules.push_back(fmt::format("*.{0} = *.{0}{1}", word, steps));
+  }
+  return rules;
+}
+
 /// Many tensors of another shape that one rule reads: a port with its tokens first, or padded, or with batch and tokens
 /// as one axis, which a rule without steps reads.
 void layouts(const Report& report, Steps& steps) {
@@ -51,14 +80,17 @@ void layouts(const Report& report, Steps& steps) {
     return;
   std::map<std::string, int> rows;
   for (const OpResult& op : report.ops)
-    if (op.verdict == Verdict::shape && !op.read_as.empty() && op.path == op.candidate_path)
-      ++rows[op.read_as.starts_with("reshape") ? "" : " " + op.read_as];
+    if (needs(op, steps_of(op))) ++rows[steps_of(op)];
   const auto most = std::max_element(rows.begin(), rows.end(), [](auto& a, auto& b) { return a.second < b.second; });
   if (most == rows.end() || most->second < 2) return;
-  steps.push_back(
-      {fmt::format("echo {} >layout.map && {} --map layout.map", shell_word("* = *" + most->first),
-                   pair_command(report, "compare")),
-       fmt::format("{} tensors have shapes that this rule reads, if their layout is what differs", most->second)});
+  std::vector<std::string> rules = rules_for(report, most->first);
+  if (rules.empty()) return;
+  const bool one = rules.size() == 1;
+  for (std::string& rule : rules) rule = shell_word(rule);
+  steps.push_back({fmt::format("{} {} >layout.map && {} --map layout.map", one ? "echo" : "printf '%s\\n'",
+                               fmt::join(rules, " "), pair_command(report, "compare")),
+                   fmt::format("{} tensors have shapes that {} read{}, if their layout is what differs", most->second,
+                               one ? "this rule" : "these rules", one ? "s" : "")});
 }
 
 /// A value that is another, where all that follows is right: the port's weights are made for it, or it is never read.
