@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "calls/division_axes.hpp"
+#include "calls/limits.hpp"
 #include "calls/permutation.hpp"
 #include "pair/limits.hpp"
 
@@ -34,25 +35,24 @@ class Contents {
     return std::nullopt;
   }
 
-  // Mean relative distance of each slice from the chunk next to it, of the smallest values.
+  // Mean relative distance of each slice from the chunk next to it, of the smallest values: of names that both sides
+  // have, or, where there are none, of the value of this shape that each of the port's own is nearest to.
   double distance() const {
-    double sum = 0;
-    int slices = 0;
-    for (const Chunks* chunks : telling()) {
-      const auto values = chunks->own ? std::vector<Values>() : values_of(*chunks);
-      if (values.empty()) continue;
-      const auto [parts, whole] = both_sides(*chunks, values.front());
-      for (size_t i = 0; i < parts.size(); ++i) {
-        const at::Tensor slice = chunk_of(whole, *chunks, i);
+    for (const bool own : {false, true}) {
+      double sum = 0;
+      int slices = 0;
+      for (const Chunks* chunks : telling()) {
+        const auto values = chunks->own == own ? values_of(*chunks) : std::vector<Values>();
+        if (values.empty()) continue;
         double nearest = std::numeric_limits<double>::infinity();
-        for (const at::Tensor& part : parts)
-          if (part.sizes() == slice.sizes()) nearest = std::min(nearest, norm(part - slice));
-        sum += nearest / std::max(norm(slice), std::numeric_limits<double>::min());
-        ++slices;
+        for (size_t i = 0; i < values.size() && static_cast<double>(i) < kCallLimits.paths; ++i)
+          nearest = std::min(nearest, distance_from(*chunks, values[i]));
+        sum += nearest, ++slices;
+        if (slices >= kPairLimits.content.enough_values) break;
       }
-      if (slices >= kPairLimits.content.enough_values) break;
+      if (slices > 0) return sum / slices;
     }
-    return slices == 0 ? 0 : sum / slices;
+    return 0;
   }
 
   // Are the chunks bit by bit one another, and the whole no sum of them? What is not recorded is not known to be.
@@ -76,6 +76,19 @@ class Contents {
 
  private:
   using Values = std::vector<const Boundary*>;  // the reference's, for each of `Chunks::calls`
+
+  double distance_from(const Chunks& chunks, const Values& values) const {
+    double sum = 0;
+    const auto [parts, whole] = both_sides(chunks, values);
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const at::Tensor slice = chunk_of(whole, chunks, i);
+      double nearest = std::numeric_limits<double>::infinity();
+      for (const at::Tensor& part : parts)
+        if (part.sizes() == slice.sizes()) nearest = std::min(nearest, norm(part - slice));
+      sum += nearest / std::max(norm(slice), std::numeric_limits<double>::min());
+    }
+    return sum / static_cast<double>(parts.size());
+  }
 
   // Empty: some are not.
   Values recorded(const Chunks& chunks) const {
