@@ -104,7 +104,9 @@ class Matcher {
     const bool few = f.fit.elements < kFitting.few_elements;
     if (!(f.fit.size > 0) || (few && f.explained() < kFitting.certain)) return;
     if (few && h.statistics > 0 && f.fit.size <= kFitting.of_a_statistic * unit_roundoff(dtype_)) return;
-    if (h.rank == kAllScaled && 1 - f.explained() > kFitting.beside_gain + kFitting.own_noise * f.noise) return;
+    if (h.rank == kAllScaled && !is_half(dtype_) &&
+        1 - f.explained() > kFitting.beside_gain + kFitting.own_noise * f.noise)
+      return;
     const bool possible = h.least <= f.fit.amplitude && f.fit.amplitude <= h.most;
     f.rest = rest(f.fit.plain.left(h.fixed_amplitude ? 1 : f.fit.amplitude));
     if (!h.fixed_amplitude) f.free_size = std::abs(f.fit.amplitude) * f.fit.size;

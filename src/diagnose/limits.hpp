@@ -27,9 +27,10 @@ struct FittingLimits {
                      "the cast is in all, gives .71; another draw of the same roundings over 16 elements a row .97"};
   Constant gross{4, "times the largest distance between valid arithmetics: other weights move a value of fp32 further"};
   Constant worth_a_null{2, "sigma: a direction below is never significant, whatever the valid arithmetics have of it"};
-  Constant beside_gain{.01,
-                       "of the squared difference, beside noise, that a gain of all values may leave: a coefficient of "
-                       "a sum is nearly one (.02 to .13), and no gain"};
+  Constant beside_gain{
+      .01,
+      "of the squared difference, beside noise, that a gain of all values may leave in fp32: a coefficient of "
+      "a sum is nearly one (.02 to .13), and no gain"};
   Constant own_noise{4, "times the largest of valid arithmetics, that the port's own may be"};
   Constant few_elements{3, "that carry the difference: two numbers point in the direction of many a change"};
   Constant certain{.999, "of the difference, explained: two numbers hardly meet that by chance"};
