@@ -104,7 +104,7 @@ class Matcher {
     const bool few = f.fit.elements < kFitting.few_elements;
     if (!(f.fit.size > 0) || (few && f.explained() < kFitting.certain)) return;
     if (few && h.statistics > 0 && f.fit.size <= kFitting.of_a_statistic * unit_roundoff(dtype_)) return;
-    if (h.rank == kAllScaled && !is_half(dtype_) &&
+    if (h.fault == kGain && h.rank == kAllScaled && !is_half(dtype_) &&
         1 - f.explained() > kFitting.beside_gain + kFitting.own_noise * f.noise)
       return;
     const bool possible = h.least <= f.fit.amplitude && f.fit.amplitude <= h.most;
@@ -175,7 +175,7 @@ class Matcher {
     f.fixed_amplitude = true;  // predicted element by element: all of it or it is something else
     f.fitted = f.free_size <= unit_roundoff(dtype_);
     f.what += h.step == 0 ? fmt::format(", amplitude {:.3g}", amplitude)
-                          : fmt::format(", factor {:.3g}", 1 + amplitude * h.step);
+                          : fmt::format(", factor {:.4g}", 1 + amplitude * h.step);
     f.step = 0;  // it is said now
     found_.push_back(std::move(f));
   }
