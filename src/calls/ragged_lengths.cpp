@@ -50,8 +50,8 @@ class Finder {
     const std::map<SequenceLengths, int> votes = lengths_of_names();
     for (const auto& [lengths, count] : votes) {
       std::tie(found_.padded, found_.tokens) = std::tie(lengths.padded, lengths.tokens);
-      if (!are_placed()) continue;
-      if (explained_with_others(votes)) return found_;
+      found_.also.clear();
+      if (are_placed() && explained_with_others(votes)) return found_;
     }
     return std::nullopt;
   }

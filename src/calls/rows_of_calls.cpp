@@ -99,7 +99,10 @@ class RowsOfCalls {
 
   // By call the place of its row, each behind that of the call before; nullopt: one is near to none, or to several.
   std::optional<Places> places_of(const Rows& rows) const {
-    const at::Tensor whole = some_features(stored_value(dump_, reference_.boundaries[rows.boundary].value));
+    const Value& value = reference_.boundaries[rows.boundary].value;
+    if (!at::isFloatingType(value.dtype) || !at::isFloatingType(tensors_[rows.tensors.front()].dtype))
+      return std::nullopt;
+    const at::Tensor whole = some_features(stored_value(dump_, value));
     Places places;
     for (const size_t c : rows.tensors) {
       const at::Tensor near = near_rows(whole, some_features(tensors_[c].load().reshape(rows.one)), rows.axis);

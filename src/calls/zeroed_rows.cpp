@@ -61,16 +61,15 @@ class ZeroedRows {
       for (const auto& [call, c] : path.tensors)
         if (path.own) pack_port(c);
     size_t c = 0;
-    std::erase_if(tensors_, [&](const CandidateTensor&) { return gone.contains(c++); });
+    left_out_ = std::erase_if(tensors_, [&](const CandidateTensor&) { return gone.contains(c++); });
     return changed;
   }
 
   std::string note() const {
     return fmt::format(
         "one side leaves the padding of {} samples ({} of {} tokens) as it is where the other computes on: {} values "
-        "are "
-        "compared without it",
-        batch_.size(), fmt::join(batch_.tokens, ", "), batch_.padded, packed_);
+        "are compared without it, {} that have padding otherwise are not",
+        batch_.size(), fmt::join(batch_.tokens, ", "), batch_.padded, packed_, left_out_);
   }
 
  private:
@@ -160,7 +159,7 @@ class ZeroedRows {
   std::vector<CandidateTensor>& tensors_;
   const std::vector<CallShapes> paths_;
   const RaggedBatch& batch_;
-  size_t packed_ = 0;  // tensors of the port
+  size_t packed_ = 0, left_out_ = 0;  // tensors of the port
 };
 
 }  // namespace
