@@ -201,9 +201,9 @@ void order_chunks(Division& division, const Program& reference, const Dump& dump
   const auto order = Contents(division, reference, dump, tensors).order();
   if (!order || std::is_sorted(order->begin(), order->end())) return;
   for (Chunks& chunks : division.chunks)
-    if (division.of_port)
+    if (division.of_port && chunks.tensors.size() == order->size())
       put_in(*order, chunks.tensors);
-    else if (chunks.calls.size() == order->size())
+    else if (!division.of_port && chunks.calls.size() == order->size())
       put_in(*order, chunks.calls);
   notes.push_back(fmt::format("the {}'s calls have the samples in another order: {}",
                               division.of_port ? "port" : "reference", fmt::join(*order, ", ")));

@@ -143,6 +143,7 @@ class Divider {
     const size_t times = path.port.times, modules = times / (found_.of_port ? calls_.all() : calls_.counts.size()),
                  once = modules * calls_.counts.size();
     if (modules == 0 || times != (found_.of_port ? modules * calls_.all() : once) || !path.one_dtype) return;
+    if (!found_.of_port && found_.extents.empty()) return;
     const Groups calls = calls_.of(once, modules * calls_.all());
     std::vector<Chunks> found;
     size_t divided = 0;
@@ -252,7 +253,7 @@ class Divider {
       auto axis = differing_axis(shapes, shapes.front());
       if (!axis && !calls_.anew && shapes == std::vector<Shape>(shapes.size(), shapes.front()))
         axis = DividedAxis{0, Extents(shapes.size(), 1)};
-      if (axis) ++votes[{axis->extents, axis->axis == 0}];
+      if (axis && std::ranges::min(axis->extents) > 0) ++votes[{axis->extents, axis->axis == 0}];
     }
     if (const auto most = most_of(votes)) std::tie(found_.extents, found_.outermost) = *most;
   }

@@ -87,7 +87,7 @@ PackedParts tokens_of(const Shape& padded, const Padding& padding) {
     auto parts = parts_along(axis, padded[axis], padded[axis] - padding.padded + padding.tokens, padding);
     if (!parts.empty()) axes.push_back(std::move(parts));
   }
-  if (axes.empty() && padded.size() == 2 && padded[0] % padding.padded == 0)
+  if (axes.empty() && padded.size() == 2 && padded[0] > 0 && padded[0] % padding.padded == 0)
     axes.push_back({part_along(0, padded[0], padding)});
   return of_axes(axes);
 }

@@ -31,7 +31,7 @@ std::optional<AxisPart> place_along(const RaggedBatch& batch, size_t call, int64
 // The calls' shapes, as far as the batch's alone tells; empty: the first axis holds no samples.
 std::vector<Shape> parts_by_shape(const RaggedBatch& batch, const Shape& whole) {
   std::vector<Shape> parts;
-  if (whole.empty() || whole[0] % batch.size() != 0) return parts;
+  if (whole.empty() || whole[0] == 0 || whole[0] % batch.size() != 0) return parts;
   for (const int64_t tokens : batch.tokens) {
     Shape& part = parts.emplace_back(whole);
     part[0] = holds_rows(batch, whole) ? tokens : whole[0] / batch.size();
@@ -53,7 +53,7 @@ std::vector<size_t> RaggedBatch::calls_of(size_t once, size_t times, size_t c) c
 }
 
 WithoutBatch without_batch(const Shape& whole, const Shape& part, int64_t samples) {
-  if (whole.empty() || whole[0] % samples != 0) return {};
+  if (whole.empty() || whole[0] == 0 || whole[0] % samples != 0) return {};
   Shape rest = whole;
   if (part.size() + 1 == whole.size() && whole[0] == samples)
     rest.erase(rest.begin());

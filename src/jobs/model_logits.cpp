@@ -45,7 +45,9 @@ ModelLogits::ModelLogits(const Program& program) : program_(program) {
 void ModelLogits::add(const OpResult& row, const at::Tensor& reference, const at::Tensor& candidate,
                       std::vector<LogitPair>& to) {
   const int64_t id = program_.boundaries[static_cast<size_t>(row.index)].value.id;
-  if (!values_.contains(id) || !measured_.insert({row.dtype, id}).second) return;
+  if (!values_.contains(id) || !at::isFloatingType(candidate.scalar_type()) || reference.sizes() != candidate.sizes())
+    return;  // the row says so
+  if (!measured_.insert({row.dtype, id}).second) return;
   to.push_back(
       {row.reference, row.path, row.candidate_path, row.dtype, measure_logits(reference, candidate), row.call});
 }
