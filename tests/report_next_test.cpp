@@ -130,9 +130,10 @@ TEST_CASE("next: a rule of layout for all names, or for those alone that need it
   }
   const std::string compare = " >layout.map && parity-check compare 'ref.h5' 'it'\\''s.h5' --map layout.map";
   CHECK(commands(r) == List{"echo '* = * perm(0,2,1)'" + compare});
-  r.ops[0].verdict = Verdict::pass;  // a convolution's, which is read by itself
+  r.ops[0].verdict = Verdict::pass;  // convolutions', which are read by themselves
+  r.ops.insert(r.ops.begin(), 2, r.ops[0]);
   CHECK(commands(r) == List{"echo '*.group_norm = *.group_norm perm(0,2,1)'" + compare});
-  r.ops.push_back(r.ops[1]);
+  r.ops.push_back(r.ops.back());
   r.ops.back().path = r.ops.back().candidate_path = "down.0.norm";
   CHECK(commands(r) ==
         List{"printf '%s\\n' '*.group_norm = *.group_norm perm(0,2,1)' '*.norm = *.norm perm(0,2,1)'" + compare});

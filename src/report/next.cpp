@@ -54,18 +54,18 @@ bool needs(const OpResult& op, const std::string& steps) {
   return op.verdict == Verdict::shape && !op.read_as.empty() && op.path == op.candidate_path && steps_of(op) == steps;
 }
 
-/// A rule for all names, where no other row is right without it; else for each last word of the rows that need it
-/// ("*.group_norm"), if only these have it. Empty: some word is of both.
+/// A rule for all names, where most rows need it; else for each last word of the rows that do ("*.group_norm"), if only
+/// these have it. Empty: some word is of both.
 std::vector<std::string> rules_for(const Report& report, const std::string& steps) {
-  std::set<std::string> words, others;
+  std::multiset<std::string> words, others;
   for (const OpResult& op : report.ops)
     if (needs(op, steps))
       words.insert(last_of(op.path));
     else if (op.verdict == Verdict::pass && op.path == op.candidate_path && op.shape.size() > 1)
       others.insert(last_of(op.path));
-  if (others.empty()) return {"* = *" + steps};
+  if (words.size() > others.size()) return {"* = *" + steps};
   std::vector<std::string> rules;
-  for (const std::string& word : words) {
+  for (const std::string& word : std::set<std::string>(words.begin(), words.end())) {
     if (others.contains(word)) return {};
     rules.push_back(fmt::format("*.{0} = *.{0}{1}", word, steps));
   }
