@@ -43,8 +43,8 @@ def recorded(request, tmp_path_factory):
 
 
 # Of an array its parts: what real ports do to values, and what nobody would.
-def split(length):
-    return lambda chance, a: [a[at:at + length] for at in range(0, len(a), length)] if a.ndim else [a]
+def samples(chance, a):
+    return [a[at:at + 1] for at in range(len(a))] if a.ndim else [a]
 
 
 def chunks(chance, a):
@@ -72,7 +72,7 @@ def odd(chance, a):
     return [[np.zeros((0, 3), np.float32), np.float32(1), np.ones((1, 1), np.float32), np.zeros_like(a)][int(chance() * 4)]] if chance() < .1 else [a]
 
 
-CHANGES = [split(1), chunks, padded, last_token, scaled, of_another_dtype, odd, lambda chance, a: [a[:, :-1]] if a.ndim > 1 and a.shape[1] > 2 else [a],
+CHANGES = [samples, chunks, padded, last_token, scaled, of_another_dtype, odd, lambda chance, a: [a[:, :-1]] if a.ndim > 1 and a.shape[1] > 2 else [a],
            lambda chance, a: [np.moveaxis(a, 1, -1)] if a.ndim > 2 else [a], lambda chance, a: [a.reshape(-1, a.shape[-1])] if a.ndim > 2 and a.size else [a],
            lambda chance, a: [a[0]] if a.ndim > 1 and len(a) == 1 else [a]]
 
