@@ -1,27 +1,11 @@
 #include "calls/packed_batch.hpp"
 
 #include <algorithm>
-#include <numeric>
+
+#include "calls/input_masks.hpp"
 
 namespace parity {
 namespace {
-
-// What a mask of (samples, tokens) says; nullopt: it is none, or nothing is padding.
-std::optional<RaggedBatch> batch_of(const at::Tensor& mask) {
-  RaggedBatch batch;
-  batch.padded = mask.size(1);
-  for (int64_t i = 0; i < mask.size(0); ++i) {
-    const at::Tensor row = mask[i];
-    const auto tokens = row.sum().item<int64_t>();
-    const bool in_front = !row[0].item<bool>();
-    if (tokens == 0 || !row.narrow(0, in_front ? batch.padded - tokens : 0, tokens).all().item<bool>())
-      return std::nullopt;
-    batch.tokens.push_back(tokens), batch.in_front.push_back(in_front);
-  }
-  batch.samples.resize(batch.tokens.size());
-  std::iota(batch.samples.begin(), batch.samples.end(), 0);
-  return std::ranges::min(batch.tokens) < batch.padded ? std::optional(batch) : std::nullopt;
-}
 
 // The same samples with others beside their tokens: a text's pooled value, an image's.
 RaggedBatch longer(RaggedBatch batch, int64_t padded) {
@@ -74,18 +58,6 @@ bool explains_own_names(const RaggedBatch& batch, const Program& reference, cons
 }
 
 }  // namespace
-
-std::vector<RaggedBatch> masked_batches(const RecordedSide& side) {
-  std::vector<RaggedBatch> found;
-  if (side.program == nullptr || side.dump == nullptr) return found;
-  for (const Leaf& leaf : side.program->leaves)
-    if (leaf.is_recorded_input() && leaf.value.shape.size() == 2 && leaf.value.elements() > 0) {
-      const at::Tensor value = stored_value(*side.dump, leaf.value);
-      const bool flags = value.eq(0).logical_or(value.eq(1)).all().item<bool>();  // token 0 is no padding
-      if (auto batch = flags ? batch_of(value.ne(0)) : std::nullopt) found.push_back(std::move(*batch));
-    }
-  return found;
-}
 
 PackedParts places_behind(const RaggedBatch& batch, const Shape& whole, const Shape& other, bool last) {
   KnownShapes wanted;

@@ -11,10 +11,6 @@
 
 namespace parity {
 
-/// The batches of which an input of this side says which tokens are padding: zeros among ones of (samples, tokens), in
-/// front or behind. Where the calls of each lie in the other's: one behind the other.
-std::vector<RaggedBatch> masked_batches(const RecordedSide& side);
-
 /// What of a batch's value another of this shape has, sample behind sample: all tokens, or each sample's `last` alone.
 /// No parts: it is something else.
 PackedParts places_behind(const RaggedBatch& batch, const Shape& whole, const Shape& other, bool last);

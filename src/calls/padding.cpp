@@ -76,10 +76,6 @@ class Unpadding {
       }
   }
 
-  PackedParts tokens(const Shape& mine, const Shape& theirs) const {
-    return padding_.of_port ? tokens_of(theirs, mine, padding_) : tokens_of(mine, theirs, padding_);
-  }
-
   void leave_out_counts() {
     std::set<size_t> of_tokens, left_out;  // boundaries
     for (size_t b = 0; b < reference_.boundaries.size(); ++b) {
@@ -87,7 +83,8 @@ class Unpadding {
       const auto name = named_.find({boundary.path, boundary.call});
       if (name == named_.end()) continue;
       if (left_out_.contains(name->second)) left_out.insert(b);
-      if (!tokens(boundary.value.shape, tensors_[name->second].shape).parts.empty()) of_tokens.insert(b);
+      if (!tokens_between(boundary.value.shape, tensors_[name->second].shape, padding_).parts.empty())
+        of_tokens.insert(b);
     }
     for (const size_t b : counts_over_padding(reference_, of_tokens, left_out))
       if (const auto name = named_.find({reference_.boundaries[b].path, reference_.boundaries[b].call});

@@ -7,6 +7,7 @@
 #include <array>
 #include <map>
 
+#include "calls/input_masks.hpp"
 #include "calls/limits.hpp"
 #include "measure/measure.hpp"
 #include "pair/limits.hpp"
@@ -28,7 +29,8 @@ class PaddingPlaces {
         const at::Tensor mine = stored_value(*sides_.reference.dump, sides_.reference.program->boundaries[b].value),
                          theirs = sides_.tensors[c].load();
         const auto agreeing = where_they_agree(padding, mine, theirs);
-        if (agreeing && !found && is_masked(*agreeing)) return agreeing;
+        if (agreeing && !found && has_mask_of(padding.of_port ? sides_.port : sides_.reference, *agreeing))
+          return agreeing;
         if (agreeing && is_constant(*agreeing, mine, theirs)) return agreeing;
         if (agreeing) found = agreeing;
         if (agreeing || ++looked_at == kCallLimits.padded) break;
@@ -53,7 +55,9 @@ class PaddingPlaces {
         for (const int64_t hole : {padding.tokens + others, padding.tokens, others, int64_t{0}}) {
           Padding tried = padding;
           tried.joint[others] = hole;
-          if (agree(tried, mine, theirs)) padding.joint.emplace(others, hole);
+          if (!agree(tried, mine, theirs)) continue;
+          padding.joint.emplace(others, hole);
+          break;
         }
       }
   }
@@ -107,21 +111,6 @@ class PaddingPlaces {
     const int64_t rows = parts.parts[0][0].of / padding.padded;  // of a batch, for each token
     const at::Tensor padded = axis_part(whole, rest).unflatten(rest.axis, {-1, rest.length / rows, rows});
     return at::equal(padded.narrow(rest.axis + 1, 0, 1).expand(padded.sizes()), padded);
-  }
-
-  // An input that is zero along the padding, and nowhere else for all samples: these may have several lengths.
-  bool is_masked(const Padding& padding) const {
-    const RecordedSide side = padding.of_port ? sides_.port : sides_.reference;
-    if (side.dump == nullptr) return false;
-    return std::ranges::any_of(side.program->leaves, [&](const Leaf& leaf) {
-      const auto& shape = leaf.value.shape;
-      const auto axis = std::ranges::find(shape, padding.padded);
-      if (!leaf.is_recorded_input() || axis == shape.end()) return false;
-      const at::Tensor mask = stored_value(*side.dump, leaf.value);
-      const AxisPart part = part_along(static_cast<size_t>(axis - shape.begin()), padding.padded, padding);
-      const at::Tensor seen = axis_part(mask, part).ne(0).movedim(part.axis, 0).flatten(1).any(1);
-      return seen.all().item<bool>() && axis_part(mask, rest_of(part)).eq(0).all().item<bool>();
-    });
   }
 
   const PaddedSides& sides_;

@@ -5,15 +5,11 @@
 
 #include "calls/call_shapes.hpp"
 #include "calls/padding_tokens.hpp"
+#include "calls/recorded_side.hpp"
 #include "pair/candidate.hpp"
 #include "trace/program.hpp"
 
 namespace parity {
-
-struct RecordedSide {
-  const Program* program = nullptr;
-  const Dump* dump = nullptr;  // null: tensors alone
-};
 
 /// What values are looked for in: the port's tensors of the reference's names, and those of names of its own.
 struct PaddedSides {

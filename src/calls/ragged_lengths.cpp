@@ -8,6 +8,7 @@
 #include <map>
 #include <numeric>
 
+#include "calls/input_masks.hpp"
 #include "calls/limits.hpp"
 #include "calls/ragged_steps.hpp"
 #include "calls/votes.hpp"
@@ -218,7 +219,7 @@ class Finder {
       if (!sample) return false;
       found_.samples[call] = *sample, taken[*sample] = true;
     }
-    return is_masked() || is_constant(whole);
+    return has_mask_of(found_.of_port ? port_ : reference_, padding().logical_not()) || is_constant(whole);
   }
 
   // The first that is free and agrees, its own before others: prompts may be equal.
@@ -248,17 +249,6 @@ class Finder {
       axis_parts(padding, *place_in_batch(found_, call, {found_.size(), found_.padded}, {1, found_.tokens[call]}))
           .fill_(false);
     return padding;
-  }
-
-  // An input that is zero along the padding, and nowhere else.
-  bool is_masked() const {
-    const RecordedSide& side = found_.of_port ? port_ : reference_;
-    if (side.program == nullptr || side.dump == nullptr) return false;
-    const at::Tensor tokens = padding().logical_not();
-    return std::ranges::any_of(side.program->leaves, [&](const Leaf& leaf) {
-      return leaf.is_recorded_input() && leaf.value.shape == tokens.sizes().vec() &&
-             at::equal(stored_value(*side.dump, leaf.value).ne(0), tokens);
-    });
   }
 
   // The same in every row of the padding, of which there are several.

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "calls/call_shapes.hpp"
+#include "calls/input_masks.hpp"
 #include "calls/limits.hpp"
 #include "calls/padding_counts.hpp"
 #include "calls/padding_tokens.hpp"
@@ -42,12 +43,13 @@ class ZeroedRows {
     PartBoundaries packed;
     std::set<size_t> of_tokens, left_out = boundaries_of_selections();
     const auto of_names = of_one_shape();
+    std::set<size_t> named;  // boundaries
+    for (const auto& [c, b] : of_names) named.insert(b);
     const bool own = std::ranges::any_of(paths_, &CallShapes::own);
     for (size_t b = 0; b < reference_.boundaries.size(); ++b) {
       const Boundary& boundary = reference_.boundaries[b];
       const PackedParts places = places_by_shape(batch_, boundary.value.shape);
-      const bool named = std::ranges::any_of(of_names, [&](const auto& pair) { return pair.second == b; });
-      if (boundary.comparable && !places.parts.empty() && (named || own))
+      if (boundary.comparable && !places.parts.empty() && (named.contains(b) || own))
         packed.emplace(b, places), of_tokens.insert(b);
     }
     for (const size_t b : left_out) packed.erase(b);
@@ -102,16 +104,18 @@ class ZeroedRows {
 
   // Nothing but zeros. And the tokens are not.
   bool is_zeroed(const at::Tensor& whole) const {
+    return is_zeroed(whole, pack(whole, places_by_shape(batch_, whole.sizes().vec())));
+  }
+  static bool is_zeroed(const at::Tensor& whole, const at::Tensor& seen) {
     const auto all = at::count_nonzero(whole).item<int64_t>();
-    const at::Tensor seen = pack(whole, places_by_shape(batch_, whole.sizes().vec()));
     return all > 0 && all == at::count_nonzero(seen).item<int64_t>();
   }
 
   // Or what a layer makes of zeros: the same in every row.
   bool is_left(const at::Tensor& whole) const {
-    if (is_zeroed(whole)) return true;
     const PackedParts tokens = places_by_shape(batch_, whole.sizes().vec());
     const at::Tensor seen = pack(whole, tokens);
+    if (is_zeroed(whole, seen)) return true;
     const PackedParts padding = padding_beside(tokens);
     if (padding.parts.empty()) return false;
     const at::Tensor rest = pack(whole, padding), first = rest.narrow(padding.axis, 0, 1);
