@@ -204,3 +204,34 @@ def test_what_each_call_leaves_for_the_next_is_one_fault(name, monkeypatch, tmp_
     rows = [op for op in report["ops"] if op["verdict"] == "fail"]
     assert {op["path"].split(".")[-1] for op in rows} == {"o_proj"} and {op["call"] for op in rows} >= {1, 2, 3}, red
     assert all(op["diagnosis"].startswith(name) and "explains 100 %" in op["diagnosis"] for op in rows), [op["diagnosis"] for op in rows]
+
+
+def keys_rolled(monkeypatch):
+    """In a step of one token, both the cached keys and the cached values: as a ring of fixed length holds them."""
+    own = torch.nn.functional.scaled_dot_product_attention
+
+    def rolled(cached):
+        return torch.cat([cached[..., :-1, :].roll(1, -2), cached[..., -1:, :]], -2)
+
+    def attention(query, key, value, *others, **named):
+        if query.shape[-2] == 1:
+            key, value = rolled(key), rolled(value)
+        return own(query, key, value, *others, **named)
+
+    monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", attention)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_keys_and_values_in_another_order_are_the_same_attention(dtype, monkeypatch, tmp_path):
+    picked = greedy(gpt2().to(dtype), tmp_path / "reference.h5")
+    keys_rolled(monkeypatch)
+    model = gpt2().to(dtype)
+    with parity_probe.Writer(tmp_path / "port.h5") as port:
+        def writes(name, out):
+            port.write(name, out if torch.is_tensor(out) else out[0])
+
+        for name in [name for name, _ in model.named_modules() if name.endswith(("_fc", "_proj", "attn", "lm_head"))]:
+            model.get_submodule(name).register_forward_hook(lambda _, __, out, name=name: writes(name, out))
+        greedy(model, tmp_path / "run.h5", picked)
+    report, red = judged(tmp_path / "reference.h5", tmp_path / "port.h5", tmp_path)
+    assert report["verdict"] == "pass", red
