@@ -54,7 +54,6 @@ class Divider {
   const Calls& whole(const CallShapes& path) const { return found_.of_port ? path.reference : path.port; }
 
   // `path`: of a name that both sides have.
-  // `path`: of a name that both sides have.
   bool is_divided(const CallShapes& path) const {
     const size_t once = whole(path).times, times = in_chunks(path).times;
     if (calls_.anew) return once == times && path.reference != path.port;
@@ -239,9 +238,9 @@ class Divider {
     std::vector<Calls> of_port;
     for (const CallShapes& path : sides_.paths)
       if (path.own) of_port.push_back(path.port);
-    const auto& of_reference = sides_.reference;
-    const auto& parts = found_.of_port ? of_port : of_reference;
-    const size_t once = usual_times(found_.of_port ? of_reference : of_port), times = usual_times(parts);
+    const std::vector<Calls>&parts = found_.of_port ? of_port : sides_.reference,
+          &wholes = found_.of_port ? sides_.reference : of_port;
+    const size_t once = usual_times(wholes, parts), times = usual_times(parts, wholes);
     if (once == 0 || times % once != 0 || (calls_.anew ? times != once || times == 1 : times <= once)) return;
     if (!in_turn_) calls_.passes = once;
     const Groups groups = calls_.of(once, times);

@@ -43,9 +43,12 @@ ChunksOfPasses aligned(const Shapes& wholes, const Shapes& parts) {
 
 }  // namespace
 
-size_t usual_times(const std::vector<Calls>& paths) {
+size_t usual_times(const std::vector<Calls>& paths, const std::vector<Calls>& others) {
+  std::set<Shapes> alike;
+  for (const Calls& calls : others) alike.insert(in_order(calls));
   std::map<size_t, int> votes;
-  for (const Calls& calls : paths) ++votes[calls.times];
+  for (const Calls& calls : paths)
+    if (const Shapes shapes = in_order(calls); shapes.empty() || !alike.contains(shapes)) ++votes[calls.times];
   return most_of(votes).value_or(0);
 }
 

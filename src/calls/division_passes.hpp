@@ -10,8 +10,9 @@ namespace parity {
 /// Chunks of each pass: {2, 1, 1, 1} for a prompt in two chunks and three tokens behind it.
 using ChunksOfPasses = std::vector<size_t>;
 
-/// How often most of them were called; 0: there are none.
-size_t usual_times(const std::vector<Calls>& paths);
+/// How often most of them were called, of which none of the others has the same shapes (an encoder before a loop, which
+/// both sides run once, may have more modules than what is looped over); 0: there are none.
+size_t usual_times(const std::vector<Calls>& paths, const std::vector<Calls>& others);
 
 /// What most paths that both sides have say, shape by shape; where none does, most of the port's own names, each beside
 /// all of the reference's. Empty: nothing, or as many in each pass. `of_port`: the port is what is in chunks.

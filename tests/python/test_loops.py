@@ -6,7 +6,8 @@ import numpy as np
 import parity_probe
 import pytest
 import torch
-from spread_models import IDS, gpt2, granite, judged
+import transformers
+from spread_models import IDS, gpt2, granite, judged, spread
 from transformers.cache_utils import DynamicLayer
 from transformers.models.granite import modeling_granite
 
@@ -235,3 +236,25 @@ def test_keys_and_values_in_another_order_are_the_same_attention(dtype, monkeypa
         greedy(model, tmp_path / "run.h5", picked)
     report, red = judged(tmp_path / "reference.h5", tmp_path / "port.h5", tmp_path)
     assert report["verdict"] == "pass", red
+
+
+@pytest.mark.parametrize("anew", ["reference", "port"])
+def test_a_loop_behind_an_encoder_of_more_modules(anew, tmp_path):
+    """One side without a cache, the port's names its own: most modules run once, and alike."""
+    model = spread(transformers.T5ForConditionalGeneration(transformers.T5Config(
+        vocab_size=97, d_model=48, d_kv=12, d_ff=80, num_layers=4, num_decoder_layers=2, num_heads=4, decoder_start_token_id=0)))
+    tokens = torch.cat([torch.zeros(2, 1, dtype=torch.long), IDS[:, :3]], 1)
+
+    def run(file, cached):
+        cache = None
+        with torch.no_grad(), parity_probe.record(model, file):
+            encoded = model.encoder(IDS)
+            for length in range(1, 5):
+                ids = tokens[:, :length][:, -1 if cached else 0:]
+                cache = model(encoder_outputs=encoded, decoder_input_ids=ids, past_key_values=cache if cached else None, use_cache=cached).past_key_values
+        return file
+
+    files = {side: run(tmp_path / f"{side}.h5", side != anew) for side in ("reference", "port")}
+    nameless.rewrite(files["port"], tmp_path / "own.h5", nameless.numbered(), lambda path: not path.startswith("op "))
+    report, red = judged(files["reference"], tmp_path / "own.h5", tmp_path)
+    assert report["verdict"] == "pass" and any(f"the {anew} ran anew" in warning for warning in report["warnings"]), (red, report["warnings"])
