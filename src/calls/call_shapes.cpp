@@ -12,7 +12,6 @@
 namespace parity {
 namespace {
 
-// "h.0.attn" of "h.0.attn/add.1" and of "h.0.attn[1]".
 Shape sorted_extents(const Shape& shape) {
   Shape extents = longer_axes(shape);
   std::sort(extents.begin(), extents.end());
@@ -130,6 +129,12 @@ size_t usual_passes(const std::vector<CallShapes>& paths) {
   return most_of(votes).value_or(0);
 }
 
+bool have_extents_alike(const Calls& one, const Calls& other) {
+  return std::ranges::equal(one.shapes, other.shapes, [](const auto& a, const auto& b) {
+    return a.first == b.first && sorted_extents(a.second) == sorted_extents(b.second);
+  });
+}
+
 NamedTensors named_tensors(const std::vector<CallShapes>& paths) {
   NamedTensors named;
   for (const CallShapes& path : paths)
@@ -142,6 +147,13 @@ std::vector<Calls> reference_calls(const Program& reference) {
   std::vector<Calls> calls;
   for (auto& [name, path] : by_path(reference)) calls.push_back(path.calls);
   return calls;
+}
+
+std::vector<Calls> module_calls(const Program& reference) {
+  std::vector<Calls> calls;
+  for (auto& [name, path] : by_path(reference))
+    if (!is_op_path(name)) calls.push_back(path.calls);
+  return calls.empty() ? reference_calls(reference) : calls;
 }
 
 std::set<std::string> paths_of_selections(const Program& program) {

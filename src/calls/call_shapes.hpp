@@ -46,12 +46,17 @@ std::vector<CallShapes> call_shapes(const Program& reference, const std::vector<
 /// none.
 size_t usual_passes(const std::vector<CallShapes>& paths);
 
+/// Do both have, call for call, axes of the same extents, whatever their order?
+bool have_extents_alike(const Calls& one, const Calls& other);
+
 /// The port's tensors of the reference's names, by path and call.
 using NamedTensors = std::map<std::pair<std::string, int>, size_t>;
 NamedTensors named_tensors(const std::vector<CallShapes>& paths);
 
 /// Of each path of the reference.
 std::vector<Calls> reference_calls(const Program& reference);
+/// Of modules' results alone, as a port has them under names of its own; where there are none, of each path.
+std::vector<Calls> module_calls(const Program& reference);
 
 /// Paths of what a module computes, in itself or in its children, from rows that it selects by their values within one
 /// call: each call selects others.

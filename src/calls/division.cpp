@@ -17,7 +17,7 @@ namespace {
 // What every division is looked for in.
 struct BothSides {
   std::vector<CallShapes> paths;
-  std::vector<Calls> reference;
+  std::vector<Calls> reference, modules;
   std::set<std::string> of_selections;
   KnownShapes known;
 };
@@ -121,7 +121,9 @@ class Divider {
                                      : !found_.extents.empty() && once % calls_.passes == 0;
     const auto known = [&](const auto& call) { return sides_.known.has_extents(call.second); };
     if (!fits || (!calls_.anew && std::ranges::any_of(path.port.shapes, known))) return;
-    if (calls_.anew && std::ranges::all_of(path.port.shapes, known)) return otherwise_.push_back(&path);
+    if (calls_.anew &&
+        std::ranges::any_of(sides_.modules, [&](const Calls& c) { return have_extents_alike(c, path.port); }))
+      return otherwise_.push_back(&path);
     const Groups calls = calls_.of(once, once * chunks);
     const size_t before = found_.chunks.size();
     for (size_t i = 0; i < once; ++i) {
@@ -130,8 +132,8 @@ class Divider {
       if (calls_.anew && !found_.of_port && sides_.known.has_extents(shapes.front())) continue;
       Extents extents = found_.extents;
       if (calls_.anew) extents.resize(std::min(calls[i].size(), extents.size()));
-      const auto axis =
-          found_.of_port ? axis_to_join(shapes, sides_.known) : axis_to_split(shapes.front(), extents, sides_.known);
+      const auto axis = found_.of_port ? axis_to_join(shapes, sides_.known)
+                                       : axis_to_split(shapes.front(), extents, found_.outermost, sides_.known);
       if (axis) add(found_.chunks, path, i, calls, *axis);
     }
     if (before == found_.chunks.size()) otherwise_.push_back(&path);
@@ -151,8 +153,9 @@ class Divider {
       if (shapes.empty()) return;
       DividedAxis axis{};
       if (calls[i].size() > 1) {
-        const auto along = found_.of_port ? axis_to_join(shapes, sides_.known)
-                                          : axis_to_split(shapes.front(), found_.extents, sides_.known);
+        const auto along = found_.of_port
+                               ? axis_to_join(shapes, sides_.known)
+                               : axis_to_split(shapes.front(), found_.extents, found_.outermost, sides_.known);
         if (!along) return otherwise_.push_back(&path);
         axis = *along, ++divided;
       }
@@ -238,23 +241,14 @@ class Divider {
     std::vector<Calls> of_port;
     for (const CallShapes& path : sides_.paths)
       if (path.own) of_port.push_back(path.port);
-    const std::vector<Calls>&parts = found_.of_port ? of_port : sides_.reference,
-          &wholes = found_.of_port ? sides_.reference : of_port;
-    const size_t once = usual_times(wholes, parts), times = usual_times(parts, wholes);
+    const auto& parts = found_.of_port ? of_port : sides_.reference;
+    const size_t of_modules = usual_times(sides_.modules, of_port), own = usual_times(of_port, sides_.modules);
+    const size_t once = found_.of_port ? of_modules : own, times = found_.of_port ? own : of_modules;
     if (once == 0 || times % once != 0 || (calls_.anew ? times != once || times == 1 : times <= once)) return;
     if (!in_turn_) calls_.passes = once;
-    const Groups groups = calls_.of(once, times);
-    std::map<std::pair<Extents, bool>, int> votes;
-    for (const Calls& calls : parts) {
-      if (calls.times != times) continue;
-      const std::vector<Shape> shapes = calls.of(calls_.anew ? groups.back() : groups.front());
-      if (shapes.empty()) continue;
-      auto axis = differing_axis(shapes, shapes.front());
-      if (!axis && !calls_.anew && shapes == std::vector<Shape>(shapes.size(), shapes.front()))
-        axis = DividedAxis{0, Extents(shapes.size(), 1)};
-      if (axis && std::ranges::min(axis->extents) > 0) ++votes[{axis->extents, axis->axis == 0}];
-    }
-    if (const auto most = most_of(votes)) std::tie(found_.extents, found_.outermost) = *most;
+    const auto extents = calls_.anew ? extents_of_growth(found_.of_port ? sides_.reference : of_port, times)
+                                     : extents_of_chunks(parts, times, calls_.of(once, times).front());
+    if (extents) std::tie(found_.extents, found_.outermost) = *extents;
   }
 
   const BothSides& sides_;
@@ -274,8 +268,8 @@ size_t divided(const Division& division) {
 std::vector<Division> divisions(const Program& reference, std::vector<CallShapes> paths) {
   const auto alike = [](const CallShapes& path) { return !path.own && path.reference == path.port; };
   if (std::ranges::all_of(paths, alike)) return {};
-  const BothSides sides{std::move(paths), reference_calls(reference), paths_of_selections(reference),
-                        KnownShapes(reference)};
+  const BothSides sides{std::move(paths), reference_calls(reference), module_calls(reference),
+                        paths_of_selections(reference), KnownShapes(reference)};
   for (const bool anew : {false, true}) {
     for (const bool of_port : {true, false}) {
       std::vector<Division> found;

@@ -62,9 +62,13 @@ std::optional<DividedAxis> axis_to_join(const std::vector<Shape>& chunks, const 
   return by_extents;
 }
 
-std::optional<DividedAxis> axis_to_split(const Shape& whole, const Extents& usual, const KnownShapes& known) {
+std::optional<DividedAxis> axis_to_split(const Shape& whole, const Extents& usual, bool outermost,
+                                         const KnownShapes& known) {
   const int64_t all = sum_of(usual);
-  for (size_t axis = 0; axis + 1 < whole.size(); ++axis) {
+  std::vector<size_t> axes(std::max<size_t>(whole.size(), 1) - 1);
+  std::iota(axes.begin(), axes.end(), 0);
+  if (!outermost && !axes.empty()) std::rotate(axes.begin(), axes.begin() + 1, axes.end());
+  for (const size_t axis : axes) {
     if (whole[axis] % all != 0) continue;
     DividedAxis found{axis, {}};
     const bool fits = std::all_of(usual.begin(), usual.end(), [&](int64_t extent) {

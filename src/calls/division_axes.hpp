@@ -29,8 +29,10 @@ std::optional<DividedAxis> axis_laid_out_otherwise(const std::vector<Shape>& chu
 /// An axis, not the last, along which the chunks add up to a shape that the reference has, or to its extents.
 std::optional<DividedAxis> axis_to_join(const std::vector<Shape>& chunks, const KnownShapes& known);
 
-/// An axis, not the last, along which chunks in the ratio of `usual` each have extents that the reference has.
-std::optional<DividedAxis> axis_to_split(const Shape& whole, const Extents& usual, const KnownShapes& known);
+/// An axis, not the last, along which chunks in the ratio of `usual` each have extents that the reference has; the
+/// first one last of all, unless the division is `outermost`: a batch may have as many samples as there are tokens.
+std::optional<DividedAxis> axis_to_split(const Shape& whole, const Extents& usual, bool outermost,
+                                         const KnownShapes& known);
 
 /// The one axis along which the chunks are what is last of each of the whole's parts, `usual` times a number of rows
 /// long; `extents`: what is left out and what is taken, in turn. The logits of the last token of a prompt alone.

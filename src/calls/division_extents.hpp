@@ -1,6 +1,11 @@
 // What most chunks of a division have in common: their extents, and how many rows of a batch lie in each.
 #pragma once
+#include <optional>
+#include <utility>
+#include <vector>
+
 #include "calls/division.hpp"
+#include "calls/division_axes.hpp"
 
 namespace parity {
 
@@ -8,6 +13,16 @@ namespace parity {
 /// of what is divided so has it as its outermost axis, so that what flattens it with another lies chunk behind chunk,
 /// too.
 void find_extents(Division& found);
+
+/// Extents, and are they those of the first axis?
+using FirstExtents = std::pair<Extents, bool>;
+
+/// Where no name is in common. Of the side in chunks: in most values with so many calls, along which axis these calls
+/// differ; as many samples, if they are alike. nullopt: there are none.
+std::optional<FirstExtents> extents_of_chunks(const std::vector<Calls>& values, size_t times,
+                                              const std::vector<size_t>& calls);
+/// Of the side that runs all anew: by how much most of its values with so many calls grow from call to call.
+std::optional<FirstExtents> extents_of_growth(const std::vector<Calls>& values, size_t times);
 
 /// `rows` of each of the chunks: an op's result has batch and tokens as one axis where its module's has them as two.
 void find_rows(Division& found);
