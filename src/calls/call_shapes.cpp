@@ -129,9 +129,11 @@ size_t usual_passes(const std::vector<CallShapes>& paths) {
   return most_of(votes).value_or(0);
 }
 
+bool have_extents_alike(const Shape& one, const Shape& other) { return sorted_extents(one) == sorted_extents(other); }
+
 bool have_extents_alike(const Calls& one, const Calls& other) {
   return std::ranges::equal(one.shapes, other.shapes, [](const auto& a, const auto& b) {
-    return a.first == b.first && sorted_extents(a.second) == sorted_extents(b.second);
+    return a.first == b.first && have_extents_alike(a.second, b.second);
   });
 }
 

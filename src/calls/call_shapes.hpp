@@ -46,8 +46,9 @@ std::vector<CallShapes> call_shapes(const Program& reference, const std::vector<
 /// none.
 size_t usual_passes(const std::vector<CallShapes>& paths);
 
-/// Do both have, call for call, axes of the same extents, whatever their order?
-bool have_extents_alike(const Calls& one, const Calls& other);
+/// Axes of the same extents, whatever their order, without those of length 1.
+bool have_extents_alike(const Shape& one, const Shape& other);
+bool have_extents_alike(const Calls& one, const Calls& other);  // call for call
 
 /// The port's tensors of the reference's names, by path and call.
 using NamedTensors = std::map<std::pair<std::string, int>, size_t>;

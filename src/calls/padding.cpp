@@ -70,9 +70,9 @@ class Unpadding {
       for (const auto& [call, c] : path.tensors) {
         if (path.own || !path.reference.shapes.contains(call)) continue;
         const Shape &mine = path.reference.shapes.at(call), &theirs = tensors_[c].shape;
-        if (of_selections_.contains(path.name) ||
-            padded_otherwise(padding_.of_port ? theirs : mine, padding_.of_port ? mine : theirs, padding_))
-          left_out_.insert(c);
+        const Shape &padded = padding_.of_port ? theirs : mine, &other = padding_.of_port ? mine : theirs;
+        const bool otherwise = !have_extents_alike(mine, theirs) && padded_otherwise(padded, other, padding_);
+        if (otherwise || of_selections_.contains(path.name)) left_out_.insert(c);
       }
   }
 

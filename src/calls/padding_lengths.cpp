@@ -51,8 +51,8 @@ class PaddingFinder {
   std::optional<Padding> find() const {
     if (shapes_.empty()) return of_own_names();
     std::vector<ShapePair> different;
-    std::ranges::copy_if(shapes_, std::back_inserter(different),
-                         [](const ShapePair& s) { return s.reference != s.port; });
+    std::ranges::copy_if(shapes_, std::back_inserter(different),  // more than in the order of their axes
+                         [](const ShapePair& s) { return !have_extents_alike(s.reference, s.port); });
     if (different.empty()) return std::nullopt;
     std::erase_if(different, [&](const ShapePair& s) { return of_selections_.contains(s.path); });
     const auto padding = explaining_most(possible(different), different.size(), [&](const Padding& p) {

@@ -4,7 +4,7 @@ import parity_probe
 import pytest
 import torch
 import transformers
-from spread_models import IDS, gpt2, judged, saved, spread
+from spread_models import IDS, channels_last, gpt2, judged, pictures, saved, spread
 from test_chunks import umt5
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
@@ -175,3 +175,13 @@ def test_prompts_of_several_lengths_cut_to_the_longest(who, tmp_path):
     reference, port = (nameless.record(qwen3(), tmp_path / f"{side}.h5", calls if side == who else cut) for side in ("reference", "port"))
     report, red = judged(reference, port, tmp_path)
     assert report["verdict"] == "pass" and any(f"the {who} pads 11 tokens to 16" in warning for warning in report["warnings"]), (red, report["warnings"])
+
+
+def test_padding_behind_values_that_are_laid_out_otherwise(tmp_path):
+    """A static number of tokens, and convolutions' results channels last: those are no padding's, though there are more of them."""
+    model, x = pictures(layers=9)
+    reference, run = (nameless.record(model, tmp_path / f"{padding}.h5", {"x": x, "padding": padding}) for padding in (0, PADDING))
+    nameless.rewrite(run, tmp_path / "port.h5", lambda _, path: path, lambda path: not path.startswith("op "), channels_last)
+    report, red = judged(reference, tmp_path / "port.h5", tmp_path)
+    assert report["verdict"] == "pass", red
+    assert any("the port pads 30 tokens to 35: the 30 are compared, 0 tensors" in warning for warning in report["warnings"]), report["warnings"]
