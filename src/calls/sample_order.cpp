@@ -49,12 +49,14 @@ class SampleOrder {
     double looked_at = 0;
     for (const Boundary& b : reference_.program->boundaries) {
       const auto named = may_tell(b) ? named_as(b) : std::nullopt;
-      if (!may_tell(b) || (!named && own.empty())) continue;
+      std::vector<size_t> like;  // tensors that may be this one's; none: it does not tell
+      if (named) like = {*named};
+      for (const auto& [c, theirs] : own)
+        if (!named && may_tell(b) && is_batch(theirs.sizes().vec(), b.value.shape)) like.push_back(c);
+      if (like.empty()) continue;
       const at::Tensor mine = stored_value(*reference_.dump, b.value);
-      if (named && contradicts(order_of(mine, tensors_[*named].load()))) return {};
-      if (!named)
-        for (const auto& [c, theirs] : own)
-          if (is_batch(theirs.sizes().vec(), b.value.shape) && contradicts(order_of(mine, theirs))) return {};
+      for (const size_t c : like)
+        if (contradicts(order_of(mine, named ? tensors_[c].load() : own.at(c)))) return {};
       if (++looked_at == kCallLimits.paths) break;
     }
     return found;
@@ -66,7 +68,9 @@ class SampleOrder {
     if (theirs.empty()) return false;
     const auto mine = path.reference.shapes.find(call);
     if (mine != path.reference.shapes.end()) return begins_with_samples(mine->second) && theirs[0] % samples_ == 0;
-    return std::ranges::any_of(batches_, [&](const Shape& batch) { return is_batch(theirs, batch); });
+    const auto laid_out_otherwise = [&](const Shape& batch) { return have_extents_alike(theirs, batch); };
+    return is_like_a_batch(theirs) ||
+           (begins_with_samples(theirs) && std::ranges::any_of(batches_, laid_out_otherwise));
   }
 
   const std::vector<CallShapes>& paths() const { return paths_; }
@@ -77,6 +81,10 @@ class SampleOrder {
   // The batch, as it is or with some of its axes as one.
   bool is_batch(const Shape& theirs, const Shape& mine) const {
     return theirs == mine || (!theirs.empty() && theirs[0] % samples_ == 0 && differ_by_merged_axes(theirs, mine));
+  }
+
+  bool is_like_a_batch(const Shape& theirs) const {
+    return std::ranges::any_of(batches_, [&](const Shape& batch) { return is_batch(theirs, batch); });
   }
 
   // Those of one name that both sides stored.
@@ -109,7 +117,7 @@ class SampleOrder {
     std::set<size_t> places;
     for (const CallShapes& path : paths_)
       for (const auto& [call, c] : path.tensors)
-        if (path.own && has_samples(path, call) && at::isFloatingType(tensors_[c].dtype) &&
+        if (path.own && is_like_a_batch(tensors_[c].shape) && at::isFloatingType(tensors_[c].dtype) &&
             c10::multiply_integers(tensors_[c].shape) <= kCallLimits.telling)
           places.insert(c);
     std::map<size_t, at::Tensor> own;

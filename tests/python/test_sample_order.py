@@ -2,7 +2,7 @@
 import nameless
 import pytest
 import torch
-from spread_models import IDS, gpt2, judged
+from spread_models import IDS, channels_last, gpt2, judged, pictures
 
 REFERENCE, NUMBERED = (lambda _, path: path), nameless.numbered
 
@@ -64,3 +64,14 @@ def test_inputs_in_the_reference_s_order_make_it_a_fault(reference, tmp_path):
     nameless.record(exchanged("transformer.drop"), tmp_path / "port.h5", {"input_ids": IDS})
     report, red = judged(reference, tmp_path / "port.h5", tmp_path)
     assert not said(report) and "transformer.drop" in red, red
+
+
+@pytest.mark.parametrize("name", [lambda: REFERENCE, NUMBERED], ids=["names", "numbers"])
+def test_channels_last(name, tmp_path):
+    """The tokens behind many convolutions tell the order, and their results are read in it, too."""
+    model, x = pictures(layers=35)
+    reference = nameless.record(model, tmp_path / "reference.h5", {"x": x})
+    nameless.record(model, tmp_path / "run.h5", {"x": x.flip(0)})
+    nameless.rewrite(tmp_path / "run.h5", tmp_path / "port.h5", name(), lambda path: not path.startswith("op "), channels_last)
+    report, red = judged(reference, tmp_path / "port.h5", tmp_path)
+    assert report["verdict"] == "pass" and said(report), red
