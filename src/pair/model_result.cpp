@@ -32,6 +32,19 @@ std::map<int64_t, Left> left_by_size(const PortPairing& pairing, const Program& 
   return left;
 }
 
+// A result may be written twice: under its module's name and under its own.
+void leave_one_of_each(std::vector<size_t>& tensors, const Prints& there) {
+  const auto is_again = [&](size_t c, size_t before) {
+    const NamedTensor *one = there.find(before), *other = there.find(c);
+    return one != nullptr && other != nullptr && one->shape == other->shape && !one->print.readings.empty() &&
+           content_distance(one->print.readings[0], other->print.readings[0]) <= kPairLimits.evidence.least_distance;
+  };
+  std::vector<size_t> left;
+  for (const size_t c : tensors)
+    if (std::ranges::none_of(left, [&](size_t before) { return is_again(c, before); })) left.push_back(c);
+  tensors = std::move(left);
+}
+
 // Behind all that is paired before the result, and before all that is paired behind it.
 bool in_order(const PortPairing& pairing, size_t result, size_t tensor) {
   return std::ranges::all_of(
@@ -58,16 +71,18 @@ Layout layout_of(const NamedTensor* reference, const NamedTensor* candidate, con
 void pair_result(PortPairing& pairing, const Program& reference, const std::vector<CandidateTensor>& candidate,
                  const Prints& here, const Prints& there) {
   const bool alone = pairing.pairs.empty();
-  for (const auto& [size, left] : left_by_size(pairing, reference, candidate)) {
+  for (auto& [size, left] : left_by_size(pairing, reference, candidate)) {
+    if (left.results.size() < left.tensors.size()) leave_one_of_each(left.tensors, there);
     if (left.results.size() != left.tensors.size()) continue;
     for (size_t i = 0; i < left.results.size(); ++i) {
       const size_t result = left.results[i], c = left.tensors[i];
       const Value& value = reference.boundaries[result].value;
       const bool fits = !alone || candidate[c].shape == value.shape || left.tensors.back() + 1 == candidate.size();
-      if (!fits || !in_order(pairing, result, c)) continue;
+      const size_t first = first_of(value, reference, result);
+      if (!fits || !(in_order(pairing, result, c) || in_order(pairing, first, c))) continue;
       Layout layout;
       if (candidate[c].shape != value.shape) layout = layout_of(here.find(result), there.find(c), value.shape);
-      pairing.add({first_of(value, reference, result), c, layout, kPairLimits.trial.by_size,
+      pairing.add({first, c, layout, kPairLimits.trial.by_size,
                    left.results.size() == 1 ? "the only tensor left of its size, behind all others"
                                             : "the only tensors left of their size, in their order",
                    1});

@@ -2,9 +2,11 @@
 import re
 
 import nameless
+import numpy as np
 import pytest
 import test_pairing_faults
 import torch
+from spread_models import pictures
 from test_chunks import noise, wan
 from test_pairing_faults import gpt2, llama
 
@@ -59,3 +61,20 @@ def test_blocks_of_more_modules_than_a_trial_follows(tmp_path):
     inputs = {"hidden_states": noise(1, 4, 3, 6, 8), "timestep": torch.tensor([700]), "encoder_hidden_states": noise(1, 11, 32)}
     report, _, rows = test_pairing_faults.judged(lambda: (wan(), inputs), other_embedding, tmp_path, lambda path: path in ("patch_embedding", "blocks.0", "blocks.1"))
     assert report["first_divergence"]["path"] == "patch_embedding" and [row["path"] for row in rows.values()] == ["patch_embedding", "blocks.0", "blocks.1"], rows.keys()
+
+
+def test_a_wrong_result_that_is_written_twice(tmp_path):
+    """Under the name of its module and under its own, both the port's."""
+    model, x = pictures()
+    reference = nameless.record(model, tmp_path / "reference.h5", {"x": x})
+    with torch.no_grad():
+        model.head.bias.zero_()
+    run = nameless.record(model, tmp_path / "run.h5", {"x": x})
+    with nameless.parity_probe.Writer(tmp_path / "port.h5") as port:
+        for number, (path, _, value) in enumerate(nameless.boundaries(run)):
+            if not path.startswith("op "):
+                port.write(f"t{number}", np.ascontiguousarray(value))
+        port.write("logits", np.ascontiguousarray(value))
+    report, _ = nameless.compare(reference, tmp_path / "port.h5", tmp_path / "report")
+    first = report["first_divergence"]
+    assert report["verdict"] == "fail" and first["path"].startswith("head") and "missing bias" in first["diagnosis"], first
