@@ -83,6 +83,18 @@ TEST_CASE("judge: a change is not known by so few elements next to a tie that ot
   }
 }
 
+TEST_CASE("judge: a formula in other words, as far as valid arithmetics lie that way, is no change") {
+  Evidence e = half_evidence(4096, .2);
+  e.reference_dtype = e.candidate_dtype = at::kFloat;
+  e.error = e.recorded_error = e.null_error = e.forced.difference_norm = 7.5e-8;
+  Finding none{"residual missing", "second term left out", "", Gate::logic};  // the first is constant, q and k are 0
+  none.fit.amplitude = none.fit.explained = none.fit.correlation = 1;
+  none.fit.size = 7.5e-8, none.fit.elements = 800, none.fit.z = none.fit.z_rows = 8, none.rest = 0;
+  CHECK(verdict_of(e, {none}) == Verdict::fail);
+  none.null_amplitude = .998;
+  CHECK(verdict_of(e, {none}) == Verdict::pass);
+}
+
 TEST_CASE("judge: one rounding before a product changes a row of it") {
   Evidence token = half_evidence(64, .2), one_of_many = half_evidence(64 * 24, .04), all = half_evidence(64 * 24, .07);
   token.fullest_row = .2, one_of_many.fullest_row = .03, all.fullest_row = .07 / 24;
