@@ -81,6 +81,20 @@ TEST_CASE("names: two heads of a projection exchanged are permuted heads, featur
   }
 }
 
+TEST_CASE("names: rows of a sample elsewhere are tokens, those of a convolution channels") {
+  at::manual_seed(4);
+  const at::Tensor x = at::randn({2, 6, 5}), w = at::randn({7, 6, 3});
+  ProgramFile norm("norm.h5"), convolution("convolution.h5");
+  norm.op("aten::tanh", {ref(norm.leaf(x))}, {x.tanh()});
+  CHECK(diagnosis_of(norm, x.tanh().roll({2}, {1})).starts_with("token order (slices of axis 1 turned by"));
+  const at::Tensor y = at::conv1d(x, w);
+  convolution.op(
+      "aten::convolution",
+      {ref(convolution.leaf(x)), ref(convolution.leaf(w)), nullptr, json{1}, json{0}, json{1}, false, json{0}, 1}, {y});
+  const std::string said = diagnosis_of(convolution, y.roll({2}, {1}));
+  CHECK_MESSAGE(said.starts_with("channel order (slices of axis 1 turned by"), said);
+}
+
 TEST_CASE("names: parts of one product for query, key and value stacked otherwise are swapped weights") {
   at::manual_seed(6);
   const at::Tensor x = at::randn({6, 24}), w = at::randn({24, 24}), y = x.mm(w);

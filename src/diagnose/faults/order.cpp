@@ -256,10 +256,11 @@ bool are_stacked(const ProgramIndex& program, int index, int64_t features, int64
 std::string order_fault(const ProgramIndex& program, int index, const std::vector<int64_t>& shape,
                         const Reordered& order) {
   const int64_t rank = std::ssize(shape);
-  const bool channels = order.axis + 1 == rank || (order.axis == 1 && rank > 2);
+  const bool tokens = rank == 3 && order.axis == 1 && (index < 0 || program.op(index).kind != "convolution"),
+             channels = order.axis + 1 == rank || (order.axis == 1 && rank > 2);
   if (index >= 0 && are_heads(program, index, shape, order)) return "permuted heads";
   if (index >= 0 && channels && are_stacked(program, index, shape[order.axis], order.width)) return "weights swapped";
-  return channels ? "channel order" : "element order";
+  return tokens ? "token order" : channels ? "channel order" : "element order";
 }
 
 void order_faults(const ProgramIndex& program, int index, Hypotheses& to) {
