@@ -22,7 +22,7 @@ def guided(file, order, dtype=torch.float32, steps=STEPS, fault=lambda m: m, pro
 
 
 # More than eight calls are looked at in pairs alone.
-@pytest.mark.parametrize("steps, dtype", [(STEPS[:1], torch.bfloat16), (STEPS, torch.float32), (STEPS + STEPS[1:], torch.float32)], ids=["one step, bf16", "three steps", "five steps"])
+@pytest.mark.parametrize("steps, dtype", [(STEPS[:1], torch.bfloat16), (STEPS[:2], torch.float32), (STEPS + STEPS[1:], torch.float32)], ids=["one step, bf16", "two steps", "five steps"])
 def test_the_negative_prompt_first(steps, dtype, tmp_path):
     report, red = judged(guided(tmp_path / "reference.h5", (0, 1), dtype, steps), guided(tmp_path / "port.h5", (1, 0), dtype, steps), tmp_path)
     assert report["verdict"] == "pass", list(red)[:5]
