@@ -37,6 +37,7 @@ void leave_one_of_each(std::vector<size_t>& tensors, const Prints& there) {
   const auto is_again = [&](size_t c, size_t before) {
     const NamedTensor *one = there.find(before), *other = there.find(c);
     return one != nullptr && other != nullptr && one->shape == other->shape && !one->print.readings.empty() &&
+           one->print.rms == other->print.rms &&  // not scaled on the way
            content_distance(one->print.readings[0], other->print.readings[0]) <= kPairLimits.evidence.least_distance;
   };
   std::vector<size_t> left;
