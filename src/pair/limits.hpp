@@ -165,9 +165,6 @@ struct WorkLimits {
       2e5,
       "a step of a replay, however small its op: 5 us, for arguments, dispatch, what is let go. A block of 4251 "
       "such ops was replayed 900 times over by a budget that did not count it"};
-  Constant content{2e6,
-                   "a content compared with another, in all layouts that either may have: 50 us. 123 trials on DETR "
-                   "with its backbone compared 98,000; uncounted, 1200 such trials took 200 s"};
 };
 
 struct PairLimits {

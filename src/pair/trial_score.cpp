@@ -89,7 +89,6 @@ std::pair<size_t, double> TrialScore::nearest(const NamedTensor& value, const Tr
 
 double TrialScore::nearest_to(const NamedTensor& value, size_t c) const {
   const auto link = compare_content(value, *scene_.there.find(c));
-  compared_ += link.has_value();
   return link ? link->weight * nearness(link->distance) : 0;
 }
 

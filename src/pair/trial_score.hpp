@@ -30,9 +30,6 @@ class TrialScore {
   /// Runs `options.part`, which is given the trial's values, and sums what each follower gains.
   void add(Trial& trial, const ReplayOptions& options) const;
 
-  /// How many contents were compared so far, each in the time of so many multiplications.
-  int64_t compared() const { return compared_; }
-
   /// What the port has in a pair's place; nullopt: no layout makes it the boundary's shape.
   std::optional<at::Tensor> theirs(const PortPair& pair) const;
 
@@ -52,7 +49,6 @@ class TrialScore {
   const TrialLimits& limits_ = kPairLimits.trial;
   const TrialScene& scene_;
   const TrialPlaces& places_;
-  mutable int64_t compared_ = 0;  // contents of as many elements, all in all
 };
 
 }  // namespace parity

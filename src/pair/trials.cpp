@@ -161,9 +161,7 @@ class TrialSearch {
       work_ -= part.work;
       if (!give(placed, options)) continue;
       Trial trial{placed};
-      const int64_t before = score_.compared();
       score_.add(trial, options);
-      work_ -= kPairLimits.work.content * static_cast<double>(score_.compared() - before);
       if (trial.agree() > 0 && trial.gain >= limits_.least_gain && (!best || trial.gain > limits_.clearly * best->gain))
         best = trial;
       if (work_ < 0 || (best && is_sure(*best))) break;
