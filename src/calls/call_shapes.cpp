@@ -131,10 +131,10 @@ size_t usual_passes(const std::vector<CallShapes>& paths) {
 
 bool have_extents_alike(const Shape& one, const Shape& other) { return sorted_extents(one) == sorted_extents(other); }
 
-bool have_extents_alike(const Calls& one, const Calls& other) {
-  return std::ranges::equal(one.shapes, other.shapes, [](const auto& a, const auto& b) {
-    return a.first == b.first && have_extents_alike(a.second, b.second);
-  });
+ExtentsByCall extents_by_call(const Calls& calls) {
+  ExtentsByCall extents;
+  for (const auto& [call, shape] : calls.shapes) extents.emplace(call, sorted_extents(shape));
+  return extents;
 }
 
 NamedTensors named_tensors(const std::vector<CallShapes>& paths) {

@@ -48,7 +48,10 @@ size_t usual_passes(const std::vector<CallShapes>& paths);
 
 /// Axes of the same extents, whatever their order, without those of length 1.
 bool have_extents_alike(const Shape& one, const Shape& other);
-bool have_extents_alike(const Calls& one, const Calls& other);  // call for call
+
+/// The extents of each call's axes in ascending order, without those of length 1.
+using ExtentsByCall = std::map<size_t, Shape>;
+ExtentsByCall extents_by_call(const Calls& calls);
 
 /// The port's tensors of the reference's names, by path and call.
 using NamedTensors = std::map<std::pair<std::string, int>, size_t>;

@@ -9,18 +9,11 @@
 #include "calls/division_calls.hpp"
 #include "calls/division_extents.hpp"
 #include "calls/division_passes.hpp"
+#include "calls/division_sides.hpp"
 #include "calls/votes.hpp"
 
 namespace parity {
 namespace {
-
-// What every division is looked for in.
-struct BothSides {
-  std::vector<CallShapes> paths;
-  std::vector<Calls> reference, modules;
-  std::set<std::string> of_selections;
-  KnownShapes known;
-};
 
 class Divider {
  public:
@@ -121,9 +114,7 @@ class Divider {
                                      : !found_.extents.empty() && once % calls_.passes == 0;
     const auto known = [&](const auto& call) { return sides_.known.has_extents(call.second); };
     if (!fits || (!calls_.anew && std::ranges::any_of(path.port.shapes, known))) return;
-    if (calls_.anew &&
-        std::ranges::any_of(sides_.modules, [&](const Calls& c) { return have_extents_alike(c, path.port); }))
-      return otherwise_.push_back(&path);
+    if (calls_.anew && sides_.of_modules.contains(extents_by_call(path.port))) return otherwise_.push_back(&path);
     const Groups calls = calls_.of(once, once * chunks);
     const size_t before = found_.chunks.size();
     for (size_t i = 0; i < once; ++i) {
@@ -238,16 +229,13 @@ class Divider {
   // Where no name says it: one side has most paths so many times as often as the other, each time a part of the same,
   // or as many samples.
   void suppose_extents() {
-    std::vector<Calls> of_port;
-    for (const CallShapes& path : sides_.paths)
-      if (path.own) of_port.push_back(path.port);
-    const auto& parts = found_.of_port ? of_port : sides_.reference;
-    const size_t of_modules = usual_times(sides_.modules, of_port), own = usual_times(of_port, sides_.modules);
-    const size_t once = found_.of_port ? of_modules : own, times = found_.of_port ? own : of_modules;
+    const auto& [once, times] = found_.of_port ? std::pair(sides_.reference_times, sides_.own_times)
+                                               : std::pair(sides_.own_times, sides_.reference_times);
     if (once == 0 || times % once != 0 || (calls_.anew ? times != once || times == 1 : times <= once)) return;
     if (!in_turn_) calls_.passes = once;
-    const auto extents = calls_.anew ? extents_of_growth(found_.of_port ? sides_.reference : of_port, times)
-                                     : extents_of_chunks(parts, times, calls_.of(once, times).front());
+    const Groups groups = calls_.of(once, times);
+    const auto& values = found_.of_port == calls_.anew ? sides_.reference : sides_.own;  // of the side that tells
+    const auto extents = extents_of_calls(values, times, calls_.anew ? groups.back() : groups.front(), calls_.anew);
     if (extents) std::tie(found_.extents, found_.outermost) = *extents;
   }
 
@@ -268,8 +256,7 @@ size_t divided(const Division& division) {
 std::vector<Division> divisions(const Program& reference, std::vector<CallShapes> paths) {
   const auto alike = [](const CallShapes& path) { return !path.own && path.reference == path.port; };
   if (std::ranges::all_of(paths, alike)) return {};
-  const BothSides sides{std::move(paths), reference_calls(reference), module_calls(reference),
-                        paths_of_selections(reference), KnownShapes(reference)};
+  const BothSides sides(reference, std::move(paths));
   for (const bool anew : {false, true}) {
     for (const bool of_port : {true, false}) {
       std::vector<Division> found;

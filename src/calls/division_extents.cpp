@@ -25,30 +25,18 @@ void find_extents(Division& found) {
   if (outermost != 0) found.outermost = outermost > 0;
 }
 
-std::optional<FirstExtents> extents_of_chunks(const std::vector<Calls>& values, size_t times,
-                                              const std::vector<size_t>& calls) {
+std::optional<FirstExtents> extents_of_calls(const std::vector<Calls>& values, size_t times,
+                                             const std::vector<size_t>& calls, bool anew) {
   std::map<FirstExtents, int> votes;
   for (const Calls& value : values) {
     const std::vector<Shape> shapes = value.times == times ? value.of(calls) : std::vector<Shape>();
     if (shapes.empty()) continue;
     auto axis = differing_axis(shapes, shapes.front());
-    if (!axis && shapes == std::vector<Shape>(shapes.size(), shapes.front()))
+    if (axis && anew)  // by how much they grow
+      std::adjacent_difference(axis->extents.begin(), axis->extents.end(), axis->extents.begin());
+    if (!axis && !anew && shapes == std::vector<Shape>(shapes.size(), shapes.front()))
       axis = DividedAxis{0, Extents(shapes.size(), 1)};
     if (axis && std::ranges::min(axis->extents) > 0) ++votes[{axis->extents, axis->axis == 0}];
-  }
-  return most_of(votes);
-}
-
-std::optional<FirstExtents> extents_of_growth(const std::vector<Calls>& values, size_t times) {
-  std::map<FirstExtents, int> votes;
-  std::vector<size_t> all(times);
-  std::iota(all.begin(), all.end(), 0);
-  for (const Calls& value : values) {
-    const std::vector<Shape> shapes = value.times == times ? value.of(all) : std::vector<Shape>();
-    auto axis = shapes.empty() ? std::nullopt : differing_axis(shapes, shapes.front());
-    if (!axis) continue;
-    std::adjacent_difference(axis->extents.begin(), axis->extents.end(), axis->extents.begin());
-    if (std::ranges::min(axis->extents) > 0) ++votes[{axis->extents, axis->axis == 0}];
   }
   return most_of(votes);
 }

@@ -17,12 +17,11 @@ void find_extents(Division& found);
 /// Extents, and are they those of the first axis?
 using FirstExtents = std::pair<Extents, bool>;
 
-/// Where no name is in common. Of the side in chunks: in most values with so many calls, along which axis these calls
-/// differ; as many samples, if they are alike. nullopt: there are none.
-std::optional<FirstExtents> extents_of_chunks(const std::vector<Calls>& values, size_t times,
-                                              const std::vector<size_t>& calls);
-/// Of the side that runs all anew: by how much most of its values with so many calls grow from call to call.
-std::optional<FirstExtents> extents_of_growth(const std::vector<Calls>& values, size_t times);
+/// Where no name is in common, what most values with so many calls say in `calls`. Of the side in chunks: along which
+/// axis these differ; as many samples, if they are alike. Of the side that runs all `anew`: by how much each grows.
+/// nullopt: there are none.
+std::optional<FirstExtents> extents_of_calls(const std::vector<Calls>& values, size_t times,
+                                             const std::vector<size_t>& calls, bool anew);
 
 /// `rows` of each of the chunks: an op's result has batch and tokens as one axis where its module's has them as two.
 void find_rows(Division& found);

@@ -48,15 +48,11 @@ class SampleOrder {
     const std::map<size_t, at::Tensor> own = first_own();
     double looked_at = 0;
     for (const Boundary& b : reference_.program->boundaries) {
-      const auto named = may_tell(b) ? named_as(b) : std::nullopt;
-      std::vector<size_t> like;  // tensors that may be this one's; none: it does not tell
-      if (named) like = {*named};
-      for (const auto& [c, theirs] : own)
-        if (!named && may_tell(b) && is_batch(theirs.sizes().vec(), b.value.shape)) like.push_back(c);
+      const std::vector<at::Tensor> like = may_tell(b) ? tensors_like(b, own) : std::vector<at::Tensor>();
       if (like.empty()) continue;
       const at::Tensor mine = stored_value(*reference_.dump, b.value);
-      for (const size_t c : like)
-        if (contradicts(order_of(mine, named ? tensors_[c].load() : own.at(c)))) return {};
+      for (const at::Tensor& theirs : like)
+        if (contradicts(order_of(mine, theirs))) return {};
       if (++looked_at == kCallLimits.paths) break;
     }
     return found;
@@ -110,6 +106,15 @@ class SampleOrder {
     const auto named = named_.find({b.path, b.call});
     if (named == named_.end() || !is_batch(tensors_[named->second].shape, b.value.shape)) return std::nullopt;
     return named->second;
+  }
+
+  // That of its name; where there is none, those of the port's own names that may be this value.
+  std::vector<at::Tensor> tensors_like(const Boundary& b, const std::map<size_t, at::Tensor>& own) const {
+    if (const auto named = named_as(b)) return {tensors_[*named].load()};
+    std::vector<at::Tensor> like;
+    for (const auto& [c, theirs] : own)
+      if (is_batch(theirs.sizes().vec(), b.value.shape)) like.push_back(theirs);
+    return like;
   }
 
   // Batches under names of the port's own, those that it made first.
