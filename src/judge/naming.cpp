@@ -14,6 +14,10 @@ double detectable_amplitude(const Finding& f, const Thresholds& limits) {
   return f.fit.sigma() == 0 ? INFINITY : limits.z.value * std::abs(f.fit.amplitude / f.fit.sigma());
 }
 
+bool is_within_null(const Finding& f, const Thresholds& limits) {
+  return std::abs(f.fit.amplitude) < limits.null_z_factor.value * f.null_amplitude;
+}
+
 namespace {
 
 // Is the difference this change, and not another that happens to point there?
@@ -22,7 +26,7 @@ bool significant(const Finding& f, const Thresholds& limits) {
                sigma = f.fit.sigma() == 0 ? INFINITY : amplitude / std::abs(f.fit.sigma());
   const bool fits = f.explained() > limits.explained.value && std::abs(f.fit.fisher()) > limits.z.value;
   if (!fits && std::abs(f.fit.sigma()) < limits.z.value) return false;
-  if (f.rest > limits.much_nearer.value && amplitude < limits.null_z_factor.value * f.null_amplitude) return false;
+  if (f.rest > limits.much_nearer.value && is_within_null(f, limits)) return false;
   return !f.fixed_amplitude || std::abs(f.fit.amplitude - 1) <= std::max<double>(limits.amplitude_tolerance.value,
                                                                                  limits.amplitude_sigma.value * sigma);
 }

@@ -25,6 +25,9 @@ std::vector<const Finding*> equally_good_names(const Finding& best, const std::v
 /// fault.
 bool explains_enough(const Finding& finding, const Segment& segment, const Thresholds& limits);
 
+/// Do valid arithmetics go as far the same way?
+bool is_within_null(const Finding& finding, const Thresholds& limits);
+
 /// How large the change is: "factor 0.9" of a scaling, else "amplitude 1.00", of the change as it was tried.
 std::string size_text(const Finding& finding);
 

@@ -244,9 +244,7 @@ class PortJudge {
     if (!half && !sure && std::abs(best_->fit.amplitude) * size <= library) return false;
     const double anew = std::min(limits_.cast_in_null.value * e_.null_error, limits_.cast_units.value * unit_);
     if (!half && best_->gate == Gate::dtype_path && size <= anew) return false;
-    if (best_->gate == Gate::logic &&
-        std::abs(best_->fit.amplitude) < limits_.null_z_factor.value * best_->null_amplitude)
-      return false;  // what a formula in other words moves: valid arithmetic is as far that way
+    if (best_->gate == Gate::logic && is_within_null(*best_, limits_)) return false;  // a formula in other words
     const double least_gain = (half ? limits_.gain_in_u : limits_.fp32_gain_in_u).value * unit_;
     if (best_->fault == kGain && best_->free_size > 0 && best_->free_size <= least_gain) return false;
     if (!explains_the_difference(*best_, half, limits_)) return false;
