@@ -79,14 +79,16 @@ class PlainJob {
 
   void pair_by_content() {
     if (partners_.size() == reference_.size() || taken_.size() == candidate_.size()) return;
-    const auto prints = [](const std::vector<CandidateTensor>& list) {
+    const auto prints = [](const std::vector<CandidateTensor>& list, Origin origin) {
       std::vector<NamedTensor> out;
-      for (const CandidateTensor& t : list) out.push_back({t.path, t.call, t.dtype, t.shape, fingerprint_of(t.load())});
+      for (const CandidateTensor& t : list)
+        out.push_back({t.path, t.call, t.dtype, t.shape, fingerprint_of(t.load(), origin)});
       return out;
     };
     std::vector<std::pair<size_t, size_t>> anchors;
     for (const auto& [r, partner] : partners_) anchors.emplace_back(r, partner.candidate);
-    for (const AutoPair& pair : pair_automatically(prints(reference_), prints(candidate_), anchors).pairs)
+    for (const AutoPair& pair :
+         pair_automatically(prints(reference_, Origin::reference), prints(candidate_, Origin::model), anchors).pairs)
       if (partners_.emplace(pair.reference, Partner{pair.candidate, pair.layout, pair.evidence, pair.confidence})
               .second)
         taken_.insert(pair.candidate);

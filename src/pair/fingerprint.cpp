@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numbers>
 #include <numeric>
 
@@ -43,6 +44,20 @@ void whole_tensor_numbers(const at::Tensor& t, Fingerprint& print) {
 
 size_t samples_of(int64_t count) { return std::min<size_t>(Reading::kSamples, static_cast<size_t>(count)); }
 
+// Where of `count` elements sample k stands.
+int64_t place_of(size_t k, int64_t count) {
+  static const auto shares = [] {
+    std::array<double, Reading::kSamples> parts{};
+    double whole = 0;
+    for (size_t i = 0; i < parts.size(); ++i)
+      parts[i] = std::modf(static_cast<double>(2 * i + 1) * kGolden / 2, &whole);
+    return parts;
+  }();
+  return count <= static_cast<int64_t>(Reading::kSamples)
+             ? static_cast<int64_t>(k)
+             : static_cast<int64_t>(shares[k] * static_cast<double>(count));
+}
+
 // Where in the tensor's memory the samples of a reading lie.
 void append_offsets(const Reading& reading, const at::Tensor& t, std::vector<int64_t>& offsets) {
   std::vector<int64_t> sizes = t.sizes().vec(), strides = t.strides().vec();
@@ -58,39 +73,39 @@ void append_offsets(const Reading& reading, const at::Tensor& t, std::vector<int
     strides.resize(sizes.size());
     for (size_t i = sizes.size(), k = reading.factors.size(); k-- > 0;) strides[--i] = stride, stride *= sizes[i];
   }
-  for (size_t k = 0; k < samples_of(reading.count); ++k) {
-    double whole = 0;
-    const double place = std::modf(static_cast<double>(2 * k + 1) * kGolden / 2, &whole);
-    int64_t at = reading.count <= static_cast<int64_t>(Reading::kSamples)
-                     ? static_cast<int64_t>(k)
-                     : static_cast<int64_t>(place * static_cast<double>(reading.count));
+  const auto offset_of = [&]<class Index>(Index at) {
     int64_t offset = base;
     for (size_t i = sizes.size(); i-- > 0;) {
       const size_t axis = reading.permutation.empty() ? i : static_cast<size_t>(reading.permutation[i]);
-      offset += at % sizes[axis] * strides[axis];
-      at /= sizes[axis];
+      const auto size = static_cast<Index>(sizes[axis]);
+      offset += static_cast<int64_t>(at % size) * strides[axis];
+      at /= size;
     }
-    offsets.push_back(offset);
+    return offset;
+  };
+  const bool narrow = reading.count <= std::numeric_limits<uint32_t>::max();  // divided in a third of the time
+  for (size_t k = 0; k < samples_of(reading.count); ++k) {
+    const int64_t at = place_of(k, reading.count);
+    offsets.push_back(narrow ? offset_of(static_cast<uint32_t>(at)) : offset_of(static_cast<uint64_t>(at)));
   }
 }
 
 void keep_samples(const double* x, Reading& reading) {
   const size_t n = samples_of(reading.count);
-  std::vector<double> sizes, values;
+  std::array<double, Reading::kSamples> sizes{}, values{};
+  size_t present = 0;  // that are not 0
   for (size_t k = 0; k < n; ++k) {
-    const double value = std::isfinite(x[k]) ? x[k] : 0;
-    if (value != 0) sizes.push_back(std::abs(value));
-    values.push_back(value);
-    reading.integers = reading.integers && value == std::rint(value);
+    values[k] = std::isfinite(x[k]) ? x[k] : 0;
+    if (values[k] != 0) sizes[present++] = std::abs(values[k]);
+    reading.integers = reading.integers && values[k] == std::rint(values[k]);
   }
-  if (!sizes.empty()) {
-    std::nth_element(sizes.begin(), sizes.begin() + static_cast<ptrdiff_t>(sizes.size() / 2), sizes.end());
-    reading.scale = static_cast<float>(sizes[sizes.size() / 2]);
-  }
-  const double unit = sizes.empty() ? 1 : sizes[sizes.size() / 2];
+  const auto median = sizes.begin() + present / 2;
+  std::nth_element(sizes.begin(), median, sizes.begin() + present);
+  if (present) reading.scale = static_cast<float>(*median);
+  const double unit = present ? *median : 1;
   for (size_t k = 0; k < n; ++k) reading.samples[k] = static_cast<float>(std::asinh(values[k] / unit));
-  std::sort(values.begin(), values.end());
-  reading.distinct = static_cast<float>(std::unique(values.begin(), values.end()) - values.begin());
+  std::sort(values.begin(), values.begin() + n);
+  reading.distinct = static_cast<float>(std::unique(values.begin(), values.begin() + n) - values.begin());
 }
 
 // `order` lists axes of length 1 first; puts them where `target` has such axes, so that no reshape is left to do.
@@ -115,7 +130,8 @@ Fingerprint fingerprint_of(const at::Tensor& tensor, Origin origin) {
   const at::Tensor t = readable(tensor);
   whole_tensor_numbers(t, print);
   const std::vector<int64_t> shape = t.sizes().vec();
-  const bool parts = t.is_floating_point() && t.numel() > static_cast<int64_t>(Reading::kSamples);
+  const bool parts =
+      origin != Origin::reference && t.is_floating_point() && t.numel() > static_cast<int64_t>(Reading::kSamples);
   print.readings = readings_of(shape, parts, parts && origin == Origin::engine);
   std::vector<int64_t> offsets;
   for (const Reading& reading : print.readings) append_offsets(reading, t, offsets);

@@ -37,8 +37,8 @@ struct Fingerprint {
 /// and thirds of the last axis (and of axis 1 from rank 4 on), the elements of an axis of 2 or 3, and the query, key
 /// and value parts of grouped-query attention. Of an engine's tensor also heads with their rows interleaved (or, of
 /// interleaved ones, in halves) and scores without the padding of its key cache. Costs one pass and about 0.2 kB a
-/// reading.
-enum class Origin { model, engine };
+/// reading. Of the reference's tensor only whole readings: parts are looked for in the port's.
+enum class Origin { reference, model, engine };
 Fingerprint fingerprint_of(const at::Tensor& tensor, Origin origin = Origin::model);
 
 /// How far two readings lie apart, as one relative difference: sqrt(1 - c), where c is Lin's concordance correlation of

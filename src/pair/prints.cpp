@@ -25,8 +25,8 @@ Prints reference_prints(const Dump& dump, const Program& program, const ShareDon
     if (progress) progress(static_cast<double>(b + 1) / static_cast<double>(program.boundaries.size()));
     if (boundary.comparable) {
       prints.index.push_back(b);
-      prints.tensors.push_back(
-          {boundary.path, boundary.call, boundary.value.dtype, boundary.value.shape, fingerprint_of(value)});
+      prints.tensors.push_back({boundary.path, boundary.call, boundary.value.dtype, boundary.value.shape,
+                                fingerprint_of(value, Origin::reference)});
     }
     return forced ? forced(b, value) : std::nullopt;
   };
