@@ -159,6 +159,12 @@ void for_comparable_readings(const NamedTensor& ref, const NamedTensor& cand, co
         visit(theirs, ours);
 }
 
+// What two readings differ by in scale, squared: content_distance, with the whole tensors' scales, is not less.
+double unlike_scales(const NamedTensor& ref, const NamedTensor& cand, const Reading& theirs, const Reading& ours) {
+  const double whole = ours.whole() ? scale_disagreement(ref.print.rms, cand.print.rms) : 0;
+  return whole + scale_disagreement(theirs.scale, ours.scale);
+}
+
 }  // namespace
 
 std::optional<Link> compare_content(const NamedTensor& ref, const NamedTensor& cand, size_t r, size_t c) {
@@ -177,6 +183,7 @@ std::optional<Link> compare_content(const NamedTensor& ref, const NamedTensor& c
   }
   double cost = 1;
   for_comparable_readings(ref, cand, [&](const Reading& theirs, const Reading& ours) {
+    if (unlike_scales(ref, cand, theirs, ours) >= cost * cost) return;
     double distance = content_distance(theirs, ours);
     if (ours.whole())
       distance =
@@ -203,6 +210,16 @@ std::optional<Layout> likeliest_layout(const NamedTensor& ref, const NamedTensor
     likeliest = layout_between(ours, cand.shape, theirs, ref.shape);
   });
   return likeliest;
+}
+
+bool is_near(const NamedTensor& ref, const NamedTensor& cand, double distance) {
+  if (class_of(ref.dtype) != class_of(cand.dtype)) return false;
+  bool found = false;
+  for_comparable_readings(ref, cand, [&](const Reading& theirs, const Reading& ours) {
+    found = found || (unlike_scales(ref, cand, theirs, ours) <= distance * distance &&
+                      content_distance(theirs, ours) <= distance);
+  });
+  return found;
 }
 
 bool same_content(const NamedTensor& reference, const NamedTensor& candidate) {

@@ -67,6 +67,9 @@ std::optional<Link> compare_content(const NamedTensor& reference, const NamedTen
 /// must say which. nullopt: none is.
 std::optional<Layout> likeliest_layout(const NamedTensor& reference, const NamedTensor& candidate);
 
+/// Is it so near under some reading? As quick as scales are told apart: for many tensors of which hardly one is.
+bool is_near(const NamedTensor& reference, const NamedTensor& candidate, double distance);
+
 /// Is it the same to rounding of half width, in some layout?
 bool same_content(const NamedTensor& reference, const NamedTensor& candidate);
 

@@ -33,7 +33,8 @@ void TrialScore::add(Trial& trial, const ReplayOptions& options) const {
     replay(scene_.dump, scene_.reference, options, [&](size_t t, const at::Tensor& value) -> std::optional<at::Tensor> {
       if (places_.paired(t)) return of_pair(trial, t, value, gains);
       const NamedTensor& before = *scene_.here.find(t);
-      const NamedTensor after{before.path, before.call, before.dtype, before.shape, fingerprint_of(value)};
+      const NamedTensor after{before.path, before.call, before.dtype, before.shape,
+                              fingerprint_of(value, Origin::reference)};
       stays = stays || std::ranges::any_of(trial.placed, [&](const Placed& one) {
                 return agrees(after, one.candidate) && !same_content(*scene_.here.find(one.boundary), before);
               });
@@ -56,7 +57,8 @@ void TrialScore::add(Trial& trial, const ReplayOptions& options) const {
 }
 
 bool TrialScore::agrees(const NamedTensor& value, size_t c) const {
-  return nearest_to(value, c) >= nearness(kPairLimits.content.same);
+  return is_near(value, *scene_.there.find(c), kPairLimits.content.same) &&
+         nearest_to(value, c) >= nearness(kPairLimits.content.same);
 }
 
 // Dropout at inference gives a value another name: that says nothing of where it belongs.
@@ -82,6 +84,7 @@ std::pair<size_t, double> TrialScore::nearest(const NamedTensor& value, const Tr
   for (const size_t c : scene_.pairing.unmatched) {
     if (c <= last || !scene_.there.find(c) || !places_.order().possible(t, c)) continue;
     if (++looked_at > limits_.candidates) break;
+    if (!is_near(value, *scene_.there.find(c), kPairLimits.content.same)) continue;  // hardly any is
     if (const double near = nearest_to(value, c); near > best.second) best = {c, near};
   }
   return best;
