@@ -76,13 +76,13 @@ Totals<T> measure_blocks(const at::Tensor& reference, const at::Tensor& candidat
 
 void visit_differences(const at::Tensor& reference, const at::Tensor& candidate, bool wide,
                        const std::function<void(int64_t, const double*, int64_t)>& visit) {
-  const int64_t blocks = (reference.numel() + kBlock - 1) / kBlock;
+  const int64_t blocks = (reference.numel() + kBlock - 1) / kBlock, tasks = std::min(kTasks, blocks);
   const auto run = [&]<class T>(T) {
-    at::parallel_for(0, kTasks, 1, [&](int64_t first, int64_t last) {
+    at::parallel_for(0, tasks, 1, [&](int64_t first, int64_t last) {
       const auto scratch = std::make_unique_for_overwrite<BlockScratch<T>>();
       scratch->above = -1;
       for (int64_t task = first; task < last; ++task)
-        for (int64_t b = blocks * task / kTasks; b < blocks * (task + 1) / kTasks; ++b) {
+        for (int64_t b = blocks * task / tasks; b < blocks * (task + 1) / tasks; ++b) {
           scratch->kept_count = 0;
           measure_block(reference, candidate, b * kBlock, std::min(kBlock, reference.numel() - b * kBlock), *scratch);
           visit(task, scratch->kept.data(), scratch->kept_count);

@@ -75,7 +75,8 @@ class DifferenceRanks;
 template <class T>
 Totals<T> measure_blocks(const at::Tensor& reference, const at::Tensor& candidate, DifferenceRanks* ranks);
 
-/// Calls `visit(task, abs_d, n)` with |d| of every block's finite pairs; `task` < kTasks tells concurrent calls apart.
+/// Calls `visit(task, abs_d, n)` with |d| of every block's finite pairs; `task`, below kTasks and the number of blocks,
+/// tells concurrent calls apart.
 /// `wide`: in long double, as measure_blocks<long double>.
 inline constexpr int64_t kTasks = 64;
 void visit_differences(const at::Tensor& reference, const at::Tensor& candidate, bool wide,

@@ -63,7 +63,7 @@ void visit_pairs(const at::Tensor& r, const at::Tensor& c, int64_t first, int64_
 int64_t blocks_of(const at::Tensor& t) { return (t.numel() + kBlock - 1) / kBlock; }
 
 SpreadCounts count_exponents(const at::Tensor& r, const at::Tensor& c, bool wide, double rms) {
-  std::vector<SpreadCounts> parts(static_cast<size_t>(kTasks));
+  std::vector<SpreadCounts> parts(static_cast<size_t>(std::min(kTasks, blocks_of(r))));  // of 17 kB each
   const ExponentOver over(rms);
   visit_differences(r, c, wide, [&](int64_t task, const double* abs_d, int64_t n) {
     SpreadCounts& mine = parts[static_cast<size_t>(task)];
