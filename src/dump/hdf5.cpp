@@ -80,7 +80,14 @@ std::optional<int64_t> File::root_integer(const char* name) const {
   return values->front();
 }
 
-Handle File::open_group(std::string_view group) const {
+const Handle& File::open_group(std::string_view group) const {
+  if (const auto found = groups_.find(group); found != groups_.end()) return found->second;
+  static const Handle missing;
+  Handle handle = opened(group);
+  return handle ? groups_.emplace(group, std::move(handle)).first->second : missing;
+}
+
+Handle File::opened(std::string_view group) const {
   Handle current(H5Gopen2(file_.get(), "/", H5P_DEFAULT));
   if (!current) fail(fmt::format("{}: the root group cannot be opened", path_.string()));
   for (size_t begin = 1; begin < group.size();) {
@@ -96,13 +103,13 @@ Handle File::open_group(std::string_view group) const {
 
 bool File::has(std::string_view group, std::string_view name) const {
   if (name.find('/') != std::string_view::npos) return false;
-  const Handle parent = open_group(group);
+  const Handle& parent = open_group(group);
   return parent && is_hard_link(parent.get(), std::string(name));
 }
 
 std::vector<std::string> File::names(std::string_view group) const {
   std::vector<std::string> found;
-  const Handle parent = open_group(group);
+  const Handle& parent = open_group(group);
   if (!parent) return found;
   if (H5Literate(parent.get(), H5_INDEX_NAME, H5_ITER_NATIVE, nullptr, add_name, &found) < 0)
     fail(fmt::format("{}: group '{}' cannot be listed", path_.string(), group));
@@ -117,7 +124,7 @@ std::vector<std::string> File::names(std::string_view group) const {
 Handle File::open_dataset(std::string_view group, std::string_view name) const {
   const std::string where = fmt::format("{}: dataset '{}/{}'", path_.string(), group, name);
   if (!has(group, name)) throw Error(fmt::format("{} is missing; see what there is: parity-check inspect", where));
-  const Handle parent = open_group(group);
+  const Handle& parent = open_group(group);
   Handle object(H5Oopen(parent.get(), std::string(name).c_str(), H5P_DEFAULT));
   if (!object) fail(where + " cannot be opened");
   if (H5Iget_type(object.get()) != H5I_DATASET) throw Error(where + " is not a dataset but another kind of object");

@@ -5,6 +5,7 @@
 #include <hdf5.h>
 
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -67,12 +68,14 @@ class File {
   std::string bytes(std::string_view group, std::string_view name) const;
 
  private:
-  Handle open_group(std::string_view group) const;  // invalid when missing
+  const Handle& open_group(std::string_view group) const;  // invalid when missing; stays open: a tensor asks twice
+  Handle opened(std::string_view group) const;
   Handle open_dataset(std::string_view group, std::string_view name) const;
 
   std::filesystem::path path_;
   uint64_t size_ = 0;  // of the file, in bytes: no dataset may claim more
   Handle file_;
+  mutable std::map<std::string, Handle, std::less<>> groups_;
 };
 
 // What a dataset is; hdf5_tensor.cpp.
