@@ -4,9 +4,11 @@
 """
 import argparse
 import dataclasses
+import functools
 import json
 import pathlib
 import sys
+import tempfile
 
 import numpy as np
 import onnx
@@ -155,6 +157,21 @@ def port(name, file, recording, optimisation, wrong):
         onnx.save(graph, file)
     recorder.record(file, EXPORTS[name].inputs, recording, optimisation=optimisation, threads=1)
     return recording
+
+
+_FOLDER = tempfile.TemporaryDirectory()  # of this process: several files of tests ask for the same
+
+
+@functools.cache
+def exported(name):
+    """`export`, once."""
+    return export(name, pathlib.Path(_FOLDER.name))
+
+
+@functools.cache
+def ran(name, optimisation, wrong):
+    """`port` of that, once."""
+    return port(name, exported(name)[1], pathlib.Path(_FOLDER.name) / f"{name}.{optimisation}.{wrong}.h5", optimisation, wrong)
 
 
 def compare(reference, candidate):

@@ -14,21 +14,19 @@ from parity_probe.engines.onnxruntime import names  # noqa: E402
 
 
 @pytest.mark.parametrize("name", engine_exports.EXPORTS)
-def test_healthy_is_green_and_a_fault_is_at_its_module(name, tmp_path):
-    reference, file = engine_exports.export(name, tmp_path)
+def test_healthy_is_green_and_a_fault_is_at_its_module(name):
+    reference, _ = engine_exports.exported(name)
     for optimisation in ("none", "all"):
-        healthy = engine_exports.port(name, file, tmp_path / f"{optimisation}.h5", optimisation, wrong=False)
-        status, report, _ = engine_exports.compare(reference, healthy)
+        status, report, _ = engine_exports.compare(reference, engine_exports.ran(name, optimisation, wrong=False))
         assert status == 0 and report["verdict"] == "pass" and report["counts"]["pass"] >= 20, (optimisation, report["findings"])
-        faulty = engine_exports.port(name, file, tmp_path / f"{optimisation}.wrong.h5", optimisation, wrong=True)
-        status, report, _ = engine_exports.compare(reference, faulty)
+        status, report, _ = engine_exports.compare(reference, engine_exports.ran(name, optimisation, wrong=True))
         assert status == 1, (optimisation, report["counts"])
         assert inside(report["first_divergence"]["path"].split("/")[0], engine_exports.EXPORTS[name].module), (optimisation, report["first_divergence"])
 
 
-def test_calls_of_a_shared_layer_are_told_apart(tmp_path):
+def test_calls_of_a_shared_layer_are_told_apart():
     """By its weights, used again; not by a norm's ones, of which a module has many."""
-    _, file = engine_exports.export("albert", tmp_path)
+    _, file = engine_exports.exported("albert")
     graph = onnx.load(file).graph
     named = [path for paths in names.paths(graph).values() for path in paths]
     layer = "encoder.albert_layer_groups.0.albert_layers.0"

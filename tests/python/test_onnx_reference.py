@@ -13,22 +13,10 @@ onnx = pytest.importorskip("onnx")
 import engine_exports  # noqa: E402
 import h5py  # noqa: E402
 import onnx_exports  # noqa: E402
+from engine_exports import exported, ran  # noqa: E402
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 from parity_probe.engines import onnxruntime as recorder  # noqa: E402
 from parity_probe.engines.module_paths import inside  # noqa: E402
-
-
-@pytest.fixture(scope="module")
-def exported(tmp_path_factory):
-    """name -> (PyTorch's recording, ONNX file); each made once."""
-    made, folder = {}, tmp_path_factory.mktemp("exports")
-
-    def get(name):
-        if name not in made:
-            made[name] = engine_exports.export(name, folder)
-        return made[name]
-
-    return get
 
 
 def compare(reference, candidate, *more):
@@ -39,17 +27,15 @@ def compare(reference, candidate, *more):
 
 
 @pytest.mark.parametrize("name", engine_exports.EXPORTS)
-def test_onnx_runtime_agrees_with_the_model_and_a_fault_is_found(name, exported, tmp_path):
+def test_onnx_runtime_agrees_with_the_model_and_a_fault_is_found(name):
     _, file = exported(name)
     export = engine_exports.EXPORTS[name]
     for optimisation in ("none", "all"):
-        healthy = engine_exports.port(name, file, tmp_path / f"{optimisation}.h5", optimisation, wrong=False)
-        status, report, said = compare(file, healthy)
+        status, report, said = compare(file, ran(name, optimisation, wrong=False))
         assert status == 0 and report["verdict"] == "pass" and report["counts"]["pass"] >= 20, (optimisation, said, report and report["findings"])
         errors = [row["forced"]["rel_l2"] for row in report["ops"] if row["forced"] and row["forced"]["rel_l2"] is not None]
         assert max(errors) <= 2e-6 and max(row["free"]["rel_l2"] or 0 for row in report["ops"] if row["free"]) <= 1e-4, optimisation  # roundings of float32
-        faulty = engine_exports.port(name, file, tmp_path / f"{optimisation}.wrong.h5", optimisation, wrong=True)
-        status, report, said = compare(file, faulty)
+        status, report, said = compare(file, ran(name, optimisation, wrong=True))
         assert status == 1, (optimisation, said)
         assert inside(report["first_divergence"]["path"].split("/")[0], export.module), (optimisation, report["first_divergence"])
 
@@ -70,7 +56,7 @@ def test_both_exporters(name, exporter, tmp_path):
     assert not bad, (bad, report["findings"])
 
 
-def test_the_report_names_the_model(exported, tmp_path):
+def test_the_report_names_the_model(tmp_path):
     _, file = exported("olmo2")
     candidate = engine_exports.port("olmo2", file, tmp_path / "c.h5", "none", wrong=False)
     before = set(pathlib.Path("/tmp").glob("parity-onnx-*"))
@@ -86,13 +72,13 @@ def test_the_report_names_the_model(exported, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["olmo2", "resnet", "gpt_neox"])
-def test_a_pytorch_recording_as_the_port(name, exported):
+def test_a_pytorch_recording_as_the_port(name):
     recording, file = exported(name)
     status, report, said = compare(file, recording)
     assert status == 0 and report["counts"]["pass"] >= 20, (said, report and report["findings"])
 
 
-def test_plain_arrays_as_the_port(exported, tmp_path):
+def test_plain_arrays_as_the_port(tmp_path):
     _, file = exported("opt")
     result = recorder.record(file, engine_exports.EXPORTS["opt"].inputs, tmp_path / "c.h5", threads=1)[0]
     np.savez(tmp_path / "inputs.npz", **engine_exports.EXPORTS["opt"].inputs)
@@ -206,7 +192,7 @@ def test_bad_models_are_one_clear_line(tmp_path):
     assert status == 2 and "--inputs is for a reference that is an ONNX model" in said
 
 
-def test_cut_files_never_crash(tmp_path, exported):
+def test_cut_files_never_crash(tmp_path):
     whole = exported("resnet")[1].read_bytes()
     candidate = recording(tmp_path / "c.h5", y=X)
     for n in range(24):
@@ -215,7 +201,7 @@ def test_cut_files_never_crash(tmp_path, exported):
         assert status == 2 and said.count("\n") == 1, (n, status, said)
 
 
-def test_the_recorder_names_values_alike(exported, tmp_path):
+def test_the_recorder_names_values_alike(tmp_path):
     """Every value that ONNX Runtime's recording holds and that is no dead integer or constant has its row."""
     _, file = exported("gptj")
     candidate = engine_exports.port("gptj", file, tmp_path / "c.h5", "none", wrong=False)
