@@ -9,6 +9,7 @@ import pytest
 import spread_models
 import torch
 import transformers
+from pairwise import pairwise
 from spread_models import IDS, gpt2, granite, record, spread
 
 CHUNKS = {"two chunks": (6, 5), "a prompt, then token by token": (9, 1, 1)}
@@ -73,9 +74,7 @@ def sample_by_sample(model, inputs, file, calls=(1, 1, 1), before=None):
     return file
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("name", SAMPLES)
-@pytest.mark.parametrize("calls", [(1, 1, 1), (2, 1)])
+@pairwise(calls=[(1, 1, 1), (2, 1)], name=list(SAMPLES), dtype=[torch.float32, torch.bfloat16])
 def test_a_batch_in_several_calls_is_joined(calls, name, dtype, tmp_path):
     make, inputs = SAMPLES[name]
     model, inputs = make().to(dtype), [i.to(dtype) if i.is_floating_point() else i for i in inputs]

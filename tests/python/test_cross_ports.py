@@ -18,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import parity_probe  # noqa: E402
 import test_reference_models as models  # noqa: E402
+from pairwise import pairwise  # noqa: E402
 
 BF16, F32 = models.BF16, models.F32
 
@@ -68,10 +69,9 @@ def matches(path, patterns):
     return any(re.fullmatch(p, re.sub(r"\[\d+\]$", "", path)) for p in patterns)
 
 
-@pytest.mark.parametrize("reference", ["original", "diffusers"])
-@pytest.mark.parametrize("path", ["sky_ac", "wan"])
-@pytest.mark.parametrize("low, model_type", [(F32, "i2v"), (BF16, "t2v"), (BF16, "i2v")])
-def test_only_the_known_roundings_differ(tmp_path, path, model_type, low, reference):
+@pairwise(run={"fp32, i2v": (F32, "i2v"), "bf16, t2v": (BF16, "t2v"), "bf16, i2v": (BF16, "i2v")}, path=["sky_ac", "wan"], reference=["original", "diffusers"])
+def test_only_the_known_roundings_differ(run, path, reference, tmp_path):
+    low, model_type = run
     original, twin = record(tmp_path, path, model_type, low)
     sides = (original, twin) if reference == "original" else (twin, original)
     report = compare(*sides, tmp_path / "report.json")

@@ -2,13 +2,14 @@
 import numpy as np
 import pytest
 import torch
+from pairwise import pairwise
 from spread_models import judged, saved
 from test_padding import DTYPES
 from test_ragged_batch import LENGTHS, MODELS, module_results, one_batch, prompts, record
 
 ALL = sum(LENGTHS)
 SIDES = {"reference": ("batch", "packed"), "port": ("packed", "batch")}  # by the side that has the batch
-CASES = [("GPT-2", False), ("Qwen3", True)]  # that transformers runs so itself; and whether the padding is in front
+CASES = {"GPT-2": ("GPT-2", False), "Qwen3, in front": ("Qwen3", True)}  # that transformers runs so itself; and whether the padding is in front
 
 
 def packed(samples):
@@ -47,10 +48,9 @@ def said(report, batch_of):
     return any(f"the {batch_of} ran 3 samples as one batch padded to 12 tokens, the" in warning and "one behind the other" in warning for warning in report["warnings"])
 
 
-@pytest.mark.parametrize("dtype", DTYPES.values(), ids=DTYPES)
-@pytest.mark.parametrize("batch_of", ["reference", "port"])
-@pytest.mark.parametrize("name, in_front", CASES)
-def test_beside_a_batch(name, in_front, batch_of, dtype, tmp_path):
+@pairwise(case=CASES, batch_of=["reference", "port"], dtype=DTYPES)
+def test_beside_a_batch(case, batch_of, dtype, tmp_path):
+    name, in_front = case
     sides = SIDES[batch_of]
     report, red = judged(*both(MODELS[name], tmp_path, *sides, dtype, in_front), tmp_path)
     assert report["verdict"] == "pass" and said(report, batch_of), (red, report["warnings"])
@@ -58,7 +58,7 @@ def test_beside_a_batch(name, in_front, batch_of, dtype, tmp_path):
 
 
 @pytest.mark.parametrize("port", ["packed", "calls"])
-@pytest.mark.parametrize("name, in_front", CASES)
+@pytest.mark.parametrize("name, in_front", CASES.values(), ids=CASES)
 def test_beside_a_call_for_each(name, in_front, port, tmp_path):
     report, red = judged(*both(MODELS[name], tmp_path, {"packed": "calls", "calls": "packed"}[port], port), tmp_path)
     assert report["verdict"] == "pass" and report["counts"]["pass"] > 100, (red, report["warnings"])
@@ -71,9 +71,7 @@ def test_samples_in_another_order(batch_of, tmp_path):
     assert report["verdict"] == "pass" and said(report, batch_of), (red, report["warnings"])
 
 
-@pytest.mark.parametrize("own", [False, True], ids=["its names", "names of its own"])
-@pytest.mark.parametrize("reference", ["batch", "calls"])
-@pytest.mark.parametrize("name", ["GPT-2", "gpt-oss"])
+@pairwise(name=["GPT-2", "gpt-oss"], reference=["batch", "calls"], own={"its names": False, "names of its own": True})
 def test_arrays_of_tokens_and_features(name, reference, own, tmp_path):
     recorded, port = both(MODELS[name], tmp_path, reference, "calls")
     port, count = arrays(port, tmp_path / "arrays.h5", lambda i, path: f"t{i}" if own else path)

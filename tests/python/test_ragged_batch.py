@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from pairwise import pairwise
 from spread_models import gpt2, judged, spread
 from test_chunks import umt5
 from test_padding import DTYPES, gpt_oss, qwen3
@@ -56,13 +57,12 @@ def said(report, batch_of, padded=PADDED):
 
 
 LAST = {"GPT-2": "", "Qwen3": "", "gpt-oss": "", "UMT5": "encoder.final_layer_norm"}
-CASES = [("GPT-2", False), ("GPT-2", True), ("Qwen3", True), ("gpt-oss", False), ("UMT5", False)]  # and whether the padding is in front
+CASES = {"GPT-2": ("GPT-2", False), "GPT-2, in front": ("GPT-2", True), "Qwen3, in front": ("Qwen3", True), "gpt-oss": ("gpt-oss", False), "UMT5": ("UMT5", False)}  # where the padding is
 
 
-@pytest.mark.parametrize("dtype", DTYPES.values(), ids=DTYPES)
-@pytest.mark.parametrize("batch_of", ["reference", "port"])
-@pytest.mark.parametrize("name, in_front", CASES)
-def test_samples_find_their_calls(name, in_front, batch_of, dtype, tmp_path):
+@pairwise(case=CASES, batch_of=["reference", "port"], dtype=DTYPES)
+def test_samples_find_their_calls(case, batch_of, dtype, tmp_path):
+    name, in_front = case
     report, red = judged(*both(MODELS[name], tmp_path, batch_of, dtype, in_front), tmp_path)
     assert report["verdict"] == "pass" and said(report, batch_of), (red, report["warnings"])
     rows = [op for op in report["ops"] if op["path"] == LAST[name]]
@@ -114,7 +114,7 @@ def under_other_names(recording, file):
 
 
 @pytest.mark.parametrize("batch_of", ["reference", "port"])
-@pytest.mark.parametrize("name, in_front", CASES)
+@pytest.mark.parametrize("name, in_front", CASES.values(), ids=CASES)
 def test_under_names_of_its_own(name, in_front, batch_of, tmp_path):
     reference, port = both(MODELS[name], tmp_path, batch_of, in_front=in_front)
     named, names = under_other_names(port, tmp_path / "named.h5")

@@ -4,6 +4,7 @@ import numpy as np
 import parity_probe
 import pytest
 import torch
+from pairwise import pairwise
 from spread_models import gpt2, granite
 from test_chunks import guided, run_in_chunks, under_own_names, wan
 
@@ -11,9 +12,7 @@ GENERATED = (8, 1, 1, 1)
 CHUNKS = {"halves": (4, 4, 1, 1, 1), "uneven": (5, 3, 1, 1, 1), "all but one": (7, 1, 1, 1, 1), "tokens": (1,) * 11}
 
 
-@pytest.mark.parametrize("own_names", [False, True])
-@pytest.mark.parametrize("model", [gpt2, granite])
-@pytest.mark.parametrize("chunks", CHUNKS.values(), ids=CHUNKS)
+@pairwise(chunks=CHUNKS, model={"GPT-2": gpt2, "Granite": granite}, own_names={"its names": False, "names of its own": True})
 def test_a_prompt_in_chunks_before_generated_tokens(chunks, model, own_names, tmp_path):
     reference = run_in_chunks(model(), tmp_path / "reference.h5", GENERATED)
     port = run_in_chunks(model(), tmp_path / "port.h5", chunks)
