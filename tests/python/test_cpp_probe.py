@@ -69,7 +69,7 @@ def test_every_header_compiles_alone(tmp_path, compiler, standard):
     if shutil.which(compiler) is None:
         pytest.skip(f"{compiler} is not installed")
     headers = [ROOT / "probes/cpp/parity_probe.hpp", *sorted((ROOT / "probes/cpp/parity_probe").glob("*.hpp"))]
-    for header in headers if standard == "c++17" else headers[:1]:
+    for header in headers if (compiler, standard) == ("g++", "c++17") else headers[:1]:  # what one of them does not include is missing for any compiler
         (tmp_path / "a.cpp").write_text(f'#include "{header}"\n')
         subprocess.run([compiler, *STRICT, f"-std={standard}", *flags("--cflags"), "-fsyntax-only", str(tmp_path / "a.cpp")], check=True)
 
